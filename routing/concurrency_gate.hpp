@@ -51,7 +51,7 @@ class ConcurrencyGate {
   int limit() const;
   std::size_t queued() const;
   std::size_t queued_bytes() const;
-  const QueuePolicy policy() const;
+  QueuePolicy policy() const;
   void set_limit(int limit);
   void set_policy(QueuePolicy policy);
 

@@ -60,7 +60,7 @@ struct RuleFacts {
 };
 
 bool rule_matches(const When& when, const RuleFacts& facts);
-/// `*` is any run of characters, everything else is itself. Linear in practice, bounded always.
+/// `*` is any run of characters, everything else is itself. At most pattern × text steps.
 bool wildcard_match(std::string_view pattern, std::string_view text);
 /// What of `when` held, for people: "task formulas, images". ASCII as far as the configuration is.
 std::string describe_match(const When& when, const RuleFacts& facts);
