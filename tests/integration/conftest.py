@@ -33,10 +33,11 @@ def gateway(tmp_path, backends):
     """
     made = []
 
-    def make(first=None, env=None, args=(), wait=True, **more):
+    def make(first=None, env=None, args=(), wait=True, listen="127.0.0.1:0", **more):
         whole = first if isinstance(first, str) or (
             isinstance(first, dict) and "profiles" in first) else config(first, **more)
-        made.append(Gateway(whole, tmp_path / f"gw{len(made)}", env, args, wait))
+        made.append(Gateway(whole, tmp_path / f"gw{len(made)}", env, args, wait,
+                            listen))
         return made[-1]
 
     yield make

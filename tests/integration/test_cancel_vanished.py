@@ -76,7 +76,7 @@ def vanish(folder, steps, limits):
         backend = FakeBackend()
         backend.then(*steps)
         gw = Gateway({**config(profile(backend)), "auth": "none", **limits}, folder,
-                     args=["--listen", "10.77.0.1:0"])
+                     listen="10.77.0.1:0")
         try:
             found["port"] = gw.port
             wired.set()

@@ -37,7 +37,8 @@ def test_a_heartbeat_is_a_comment(gateway, backend):
     """SSE-04: no invented data, and the client's events are the backend's."""
     gw = gateway(backend, heartbeat=BEAT)
     events = [wire.ROLE, wire.delta("a"), wire.delta("b"), *REST]
-    backend.then(wire.H200 + wire.chunk(events[0] + events[1]), Sleep(0.8), wire.chunked(*events[2:]))
+    backend.then(wire.H200 + wire.chunk(events[0] + events[1]), Sleep(0.8),
+                 wire.chunked(*events[2:]))
     answer = gw.chat(stream=True, **ASK)
     got = answer.sse()
     assert answer.complete and 3 <= len(got.comments) <= 6, answer.body
@@ -155,7 +156,8 @@ def test_a_late_failure_keeps_its_status_by_default(gateway, backend, fails, sta
 def test_silence_after_headers_and_role_sends_nothing_by_default(gateway, backend):
     """SSE-20: headers and a role chunk do not commit."""
     gw = gateway(backend, heartbeat=BEAT)
-    backend.then(wire.H200 + wire.chunk(wire.ROLE), Sleep(0.6), wire.chunked(wire.delta("x"), *REST))
+    backend.then(wire.H200 + wire.chunk(wire.ROLE), Sleep(0.6),
+                 wire.chunked(wire.delta("x"), *REST))
     answer = silent_client(gw, 0.5).read_response()
     assert answer.status == 200 and answer.sse().text() == "x"
     assert_at_rest(gw, backend, calls=1, outcome="ok")

@@ -63,7 +63,8 @@ def config(backend=None, fallback=None, profiles=None, attempts=1, **top):
 class Gateway:
     """One running gateway. Made by the `gateway` fixture, which also ends it."""
 
-    def __init__(self, configuration, folder, env=None, args=(), wait=True):
+    def __init__(self, configuration, folder, env=None, args=(), wait=True,
+                 listen="127.0.0.1:0"):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_file = self.folder / "calls.jsonl"
@@ -78,7 +79,7 @@ class Gateway:
                  if k.lower() not in ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
                  and not k.startswith("FLASHGATE_")}
         self.process = subprocess.Popen(
-            [binary(), "serve", "--config", str(self.config_file), "--listen", "127.0.0.1:0",
+            [binary(), "serve", "--config", str(self.config_file), "--listen", listen,
              "--admin", "127.0.0.1:0", *args],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env={**clean, **(env or {})}, cwd=self.folder)
@@ -186,7 +187,8 @@ class Gateway:
         raise AssertionError("no VmRSS")
 
     def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        text = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
+        fields = text.rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def open_fds(self):
