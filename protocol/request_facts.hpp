@@ -36,6 +36,7 @@ struct RequestFacts {
   bool include_usage = false;        // as the client asked
   ByteRange stream_options_range{};  // the raw value, braces included, or null
   bool stream_options_is_object = false;
+  bool stream_options_is_null = false;
   bool stream_options_empty = false;  // an object without members
   ByteRange include_usage_range{};    // the raw value inside stream_options
   /// The larger of the given limits; negative as given. Absent: neither was given.
