@@ -62,7 +62,8 @@ const std::string usage_event =
 std::string unary_reply(std::string_view nonce) {
   static const std::string begin =
       R"({"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,)"
-      R"("model":"bench-model","choices":[{"index":0,"message":{"role":"assistant","content":"echo-)";
+      R"("model":"bench-model","choices":[{"index":0,"message":)"
+      R"({"role":"assistant","content":"echo-)";
   static const std::string end =
       R"( The notice period is set by clause 7.2 of the agreement: ninety days, given in writing )"
       R"(to the registered office of the other party. The clause does not say when the period )"

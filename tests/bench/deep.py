@@ -1,4 +1,4 @@
-"""Where the cost goes: system calls per request (strace) and samples (perf), both optional."""
+"""Optional sections: system calls per request (strace), samples (perf), the latency frontier."""
 
 import json
 import re
@@ -7,9 +7,15 @@ import subprocess
 import time
 from pathlib import Path
 
+import report
+
 UNARY = {"name": "small", "kind": "load", "connections": 64, "body": 1536, "seconds": 3}
-STREAM = {"name": "sse-cpu", "kind": "streams", "mode": "window", "streams": 300,
-          "gap_us": 20_000, "seconds": 3}
+COUNTED_UNARY = {**UNARY, "seconds": 60, "warm": 0}
+COUNTED_STREAMS = {"name": "sse", "kind": "streams", "mode": "paced", "streams": 50,
+                   "gap_us": 25_000, "deltas": 200}
+COUNTED_REQUESTS = 20_000
+FRONTIER_CONNECTIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+FRONTIER_P99_MS = [1, 5, 10]
 CALLS_SHOWN = 10
 PERF_HERTZ = 1999
 SETTLE_SECONDS = 1
@@ -19,8 +25,10 @@ def sections(bench, chosen):
     names = [v for v in ("nginx", "haproxy", "flashgate") if bench.yard.available(v)]
     text = ""
     if chosen.syscalls:
-        text += show(syscall_table(bench, names, UNARY, "requests"))
-        text += show(syscall_table(bench, names, STREAM, "frames"))
+        text += show(syscall_table(bench, names, COUNTED_UNARY, "request"))
+        text += show(syscall_table(bench, names, COUNTED_STREAMS, "frame"))
+    if chosen.frontier:
+        text += show(frontier(bench, names, chosen.repetitions))
     if chosen.profile:
         for name in names:
             show(profile(bench, name, UNARY))
@@ -33,36 +41,35 @@ def show(part):
 
 
 def count_calls(bench, name, row, unit):
-    """System calls by name, divided by the units of work done while strace watched."""
+    """System calls by name over a fixed amount of work, and that amount.
+
+    strace attaches to the idle proxy and leaves it idle again, so no call and no work is cut in
+    half; setting up the connections is included and small.
+    """
     proxy = bench.proxy(name)
     bench.behave(row)
     output = Path(bench.yard.directory) / "strace"
-    load = subprocess.Popen(bench.command(proxy, row), stdout=subprocess.PIPE, text=True)
-    time.sleep(SETTLE_SECONDS)  # The window begins after the connections are set up.
-    before = bench.behave(row)  # Resets the backend's counter.
-    del before
     command = ["strace", "-c", "-f", "-o", str(output)]
     for pid in proxy.pids():
         command += ["-p", str(pid)]
     tracer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    time.sleep(1.5)
+    time.sleep(SETTLE_SECONDS)
+    more = {"requests": COUNTED_REQUESTS} if unit == "request" else {}
+    load = subprocess.run(bench.command(proxy, row, **more), capture_output=True, text=True,
+                          check=True)
     tracer.send_signal(signal.SIGINT)
     tracer.wait()
-    work = bench.behave(row)
-    done = json.loads(load.communicate()[0])
-    units = work["requests"] if unit == "requests" else done["frames"]
+    done = json.loads(load.stdout)
     calls = {}
     for line in output.read_text().splitlines():
         match = re.match(r"\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(\d+)?\s*([a-z_0-9]+)$", line)
         if match and match.group(3) != "total":
             calls[match.group(3)] = (int(match.group(1)), int(match.group(2) or 0))
-    if unit == "frames":  # Paced work: the rate is known, the watched time is what was cut out.
-        units = row["streams"] * 1e6 / row["gap_us"] * 1.5
-    return calls, max(1, units)
+    return calls, max(1, done["total" if unit == "request" else "frames"])
 
 
 def syscall_table(bench, names, row, unit):
-    lines = [f"### System calls per {unit[:-1]}, `{row['name']}` work (strace -c)", "",
+    lines = [f"### System calls per {unit}, `{row['name']}` work (strace)", "",
              "| variant | calls | of them failed (EAGAIN …) | which |", "|---|---|---|---|"]
     for name in names:
         calls, units = count_calls(bench, name, row, unit)
@@ -73,6 +80,22 @@ def syscall_table(bench, names, row, unit):
                           if count / units >= 0.01)
         lines.append(f"| {name} | {total:.2f} | {failed:.2f} | {which} |")
     return "\n".join(lines) + "\n"
+
+
+def frontier(bench, names, repetitions):
+    """The most requests/s seen at any number of connections while P99 stayed below the bound."""
+    best = {name: {bound: [] for bound in FRONTIER_P99_MS} for name in names}
+    for repetition in range(repetitions):
+        for name in names if repetition % 2 == 0 else reversed(names):
+            seen = [bench.measure(name, {**UNARY, "connections": connections, "seconds": 0.6,
+                                         "warm": 0.2}) for connections in FRONTIER_CONNECTIONS]
+            for bound in FRONTIER_P99_MS:
+                good = [m["per_second"] for m in seen if m["p99_us"] <= bound * 1000]
+                best[name][bound].append(max(good, default=0))
+    lines = [[name, *(report.spread(best[name][bound], 0) for bound in FRONTIER_P99_MS)]
+             for name in names]
+    return "### Requests/s while P99 stays below a bound, 1 to 256 connections\n\n" + report.grid(
+        ["variant", *(f"P99 ≤ {bound} ms" for bound in FRONTIER_P99_MS)], lines)
 
 
 def profile(bench, name, row):

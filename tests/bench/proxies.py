@@ -6,6 +6,7 @@ current user; the system's own services and files are never touched.
 
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 UPSTREAM_KEY = "bench-upstream-key"
-START_SECONDS = 30
+START_SECONDS = 120  # LiteLLM imports for long
 
 NGINX_CONF = """\
 daemon off;
@@ -98,11 +99,12 @@ model_list:
 class Proxy:
     """One running proxy: the port to load, and the processes whose cost counts."""
 
-    def __init__(self, name, port, process=None, headers=()):
+    def __init__(self, name, port, process=None, headers=(), key="client-key"):
         self.name = name
         self.port = port
         self.process = process
         self.headers = list(headers)
+        self.key = key
 
     def pids(self):
         if self.process is None:
@@ -198,7 +200,7 @@ class Yard:
         scratch = self.directory / f"{name}-{self.count}"
         scratch.mkdir()
         if name == "direct":
-            return Proxy(name, self.backend)
+            return Proxy(name, self.backend, key=UPSTREAM_KEY)
         return getattr(self, "start_" + name.replace("-", "_"))(scratch)
 
     def fill(self, template, scratch, **more):
@@ -248,17 +250,19 @@ class Yard:
         await_port(port, process, log)
         return Proxy("portkey", port, process,
                      ["x-portkey-provider: openai",
-                      f"x-portkey-custom-host: http://127.0.0.1:{self.backend}/v1"])
+                      f"x-portkey-custom-host: http://127.0.0.1:{self.backend}/v1"],
+                     UPSTREAM_KEY)
 
     def start_litellm(self, scratch):
         port = free_port()
         config = self.fill(LITELLM_CONF, scratch)
+        key = "sk-" + secrets.token_hex(24)
         log = scratch / "stderr"
         process = spawn([self.litellm(), "--config", config, "--host", "127.0.0.1", "--port",
                          str(port), "--num_workers", "1"], self.core, log,
-                        {"LITELLM_LOG": "ERROR"})
+                        {"LITELLM_LOG": "ERROR", "LITELLM_MASTER_KEY": key})
         await_port(port, process, log)
-        return Proxy("litellm", port, process)
+        return Proxy("litellm", port, process, key=key)
 
 
 def versions(yard, names):

@@ -23,8 +23,9 @@ METHOD = """\
   Frames are numbered; *lost* and *errors* count what is missing, doubled, mixed up or malformed.
 - nginx: upstream keep-alive pool, access log off, request bodies buffered in memory
   (`client_body_buffer_size 256k`), streams unbuffered (the backend sends `X-Accel-Buffering: no`).
-  HAProxy: `nbthread 1`, `http-reuse always`, `http-no-delay` (else it holds small frames back), no log, request bodies streamed. flashgate: one
-  profile, call log to a file **on**, metrics, limits and routing on, journal off.
+  HAProxy: `nbthread 1`, `http-reuse always`, `http-no-delay` (else it holds small frames back), no
+  log, request bodies streamed. flashgate: one profile, call log to a file **on**,
+  metrics, limits and routing on, journal off.
 - *direct* is the load generator on the backend without a proxy.
 """
 
@@ -32,9 +33,9 @@ UNPROVED = """\
 ## What this does not prove
 
 - Loopback on a small virtual machine without TLS: no network cards, no real round trips, no packet
-  loss. Ratios within the run are meaningful; microseconds and requests/s of another machine are not.
+  loss. Ratios within the run carry over; microseconds and requests/s are this machine's alone.
 - One worker. Nothing here says how the proxies scale over cores.
-- Load and backend share a core, so requests/s is a bound of the whole set-up, not of the proxy alone.
+- Load and backend share a core, so requests/s is a bound of the whole set-up, not the proxy's.
 - The proxies do not do the same: nginx and HAProxy here neither parse JSON, count tokens, write a
   call log nor guard a stream; flashgate does. nginx buffers replies to plain requests, HAProxy does
   not buffer request bodies.
@@ -120,9 +121,9 @@ def stream_table(results):
                       spread((m["jitter_p99_us"] for m in ms), 0),
                       str(sum(m["lost"] for m in ms)), str(errors(ms)),
                       f"{max(m['foreign'] for m in ms):.0%}"])
-    note = ("\n*late*: from the backend's write of a frame to its arrival at the client; *gap*: how "
-            "far the time between two frames strays from the backend's pace; *added TTFT*: median "
-            "time to the first content frame, less that of *direct*.\n")
+    note = ("\n*late*: from the backend's write of a frame to its arrival at the client; *gap*: "
+            "how far the time between two frames strays from the backend's pace; *added TTFT*: "
+            "median time to the first content frame, less that of *direct*.\n")
     return grid(["variant", "CPU µs/frame", "vs nginx", "vs HAProxy", "added TTFT µs",
                  "late P50 µs", "late P99 µs", "gap P99 µs", "lost", "errors", "others"],
                 lines) + note
