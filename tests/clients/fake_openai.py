@@ -110,7 +110,7 @@ class Connection:
         await self.writer.drain()
 
     async def send(self, status, value, headers=None):
-        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        body = json.dumps(value, ensure_ascii=False).encode()
         lines = [f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}"]
         fields = {"content-type": "application/json", "content-length": len(body)}
         fields.update(headers or {})
