@@ -52,7 +52,15 @@ struct Connection::Tls {
 
 Connection::Connection(Executor executor) : socket_(executor) {}
 Connection::Connection(TcpSocket socket) : socket_(std::move(socket)) {}
-Connection::~Connection() = default;
+Connection::~Connection() {
+  if (gauge_ != nullptr) gauge_->fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::count_in(std::atomic<int>& gauge) {
+  if (gauge_ != nullptr) return;
+  gauge_ = &gauge;
+  gauge.fetch_add(1, std::memory_order_relaxed);
+}
 
 Task<error_code> Connection::handshake_as_client(asio::ssl::context& context,
                                                  std::string server_name, bool insecure) {

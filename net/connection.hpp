@@ -2,6 +2,7 @@
 // One TCP connection, with TLS or without: the thin seam over socket reads and writes.
 // `interrupt()` makes the pending and every later operation fail with operation_aborted until
 // `clear_interrupt()`: deadlines and departures act through it. One worker only.
+#include <atomic>
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
 #include <span>
@@ -18,6 +19,9 @@ class Connection final : public Interruptible {
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  /// Counts this connection in `gauge` for as long as it lives.
+  void count_in(std::atomic<int>& gauge);
 
   TcpSocket& socket() { return socket_; }
   bool is_tls() const { return tls_ != nullptr; }
@@ -62,6 +66,7 @@ class Connection final : public Interruptible {
   TcpSocket socket_;
   std::unique_ptr<Tls> tls_;
   bool interrupted_ = false;
+  std::atomic<int>* gauge_ = nullptr;
 };
 
 }  // namespace flashgate
