@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support import wire
-from support.backend import Segments, Sleep, Stall, WaitFor
+from support.backend import BlackHole, Segments, Sleep, Stall, WaitFor
 from support.client import FakeClient
 from support.gateway import profile, wait_until
 from support.oracle import assert_at_rest
@@ -148,7 +148,6 @@ def test_leaving_during_back_off_makes_no_further_attempt(gateway, backend, leav
 
 def test_leaving_during_connect_cancels_it(gateway):
     """CXL-02 before there is a connection."""
-    from support.backend import BlackHole
     hole = BlackHole()
     try:
         gw = gateway(profile(hole.url, timeouts={"connect": "20s"}))

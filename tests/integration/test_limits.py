@@ -5,6 +5,7 @@ import time
 import pytest
 
 from support import wire
+from support.backend import Stall
 from support.gateway import profile
 from support.oracle import assert_at_rest
 
@@ -186,7 +187,6 @@ def test_a_failure_gives_the_tokens_back(gateway, backend, failure):
 
 def test_a_client_that_left_gives_the_tokens_back(gateway, backend):
     """RL-03: before any token came."""
-    from support.backend import Stall
     gw = gateway(tokens(backend, 1000))
     backend.then(Stall(10))
     client = gw.client()

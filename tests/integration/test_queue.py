@@ -1,4 +1,4 @@
-"""The queue of a backend: no ghosts, bounded by entries and bytes, in order, never past a deadline."""
+"""The queue of a backend: no ghosts, bounded by entries and bytes, in order, within deadlines."""
 import threading
 import time
 

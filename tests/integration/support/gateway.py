@@ -18,12 +18,11 @@ READY = re.compile(r"serving (https?)://(\S+):(\d+)/v1, admin https?://(\S+):(\d
 SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
-# A breaker that never opens and no probes: what most tests want. Override per profile.
+# A breaker that never opens: what most tests want. Override per profile.
 QUIET = {
     "auth": "none",
     "breaker": {"consecutive_failures": 100000, "failure_ratio": "100%", "min_samples": 100000,
                 "cooldown": "1s"},
-    "health": {"probe": "none"},
 }
 
 
