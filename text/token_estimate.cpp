@@ -1,5 +1,8 @@
 #include "text/token_estimate.hpp"
 
+#include "text/estimate_weights.hpp"
+#include "text/text_shape.hpp"
+
 namespace flashgate {
 
 namespace {
@@ -29,10 +32,12 @@ std::string_view name(TokenizerFamily family) {
 }
 
 double estimate_tokens(std::string_view utf8, TokenizerFamily family) {
-  const bool narrow = family == TokenizerFamily::cl100k || family == TokenizerFamily::llama3;
+  const auto column = static_cast<std::size_t>(family);
+  if (column >= detail::family_count) return static_cast<double>(utf8.size());
+  const ShapeCounts counts = count_shapes(utf8);
   double tokens = 0;
-  for (const char c : utf8) {
-    tokens += static_cast<unsigned char>(c) < 0x80 ? 0.3 : (narrow ? 0.45 : 0.33);
+  for (std::size_t row = 0; row < shape_count; ++row) {
+    tokens += static_cast<double>(counts[row]) * detail::estimate_weights[row][column];
   }
   return tokens;
 }
