@@ -94,14 +94,14 @@ struct AdminConfig {
 };
 
 struct LimitsConfig {
-  std::size_t body = 32u << 20;         // decoded request body
-  std::size_t headers = 64u << 10;      // one message head
-  std::size_t header_count = 200;       // fields in one head
-  int connections = 20000;              // client connections, over all threads
+  std::size_t body = 32u << 20;                      // decoded request body
+  std::size_t headers = 64u << 10;                   // one message head
+  std::size_t header_count = 200;                    // fields in one head
+  int connections = 20000;                           // client connections, over all threads
   Duration client_stall = std::chrono::seconds(60);  // a client that takes no bytes
-  Duration no_data = std::chrono::minutes(10);       // a client connection without a byte either way
-  std::size_t stream_buffer = 256u << 10;            // held per stream before we stop reading
-  Duration header_time = std::chrono::seconds(30);   // to send one head
+  Duration no_data = std::chrono::minutes(10);      // a client connection without a byte either way
+  std::size_t stream_buffer = 256u << 10;           // held per stream before we stop reading
+  Duration header_time = std::chrono::seconds(30);  // to send one head
 };
 
 struct HeartbeatConfig {

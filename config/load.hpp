@@ -1,7 +1,8 @@
 #pragma once
-// From the text of a configuration file to a Config, or to everything that is wrong with it at once.
-// Promises: any bytes give diagnostics, never an exception or a crash; nothing half right is returned.
-// No I/O of its own: environment and files are asked through the functions passed in. Any thread.
+// From the text of a configuration file to a Config, or to everything that is wrong with it at
+// once. Promises: any bytes give diagnostics, never an exception or a crash; nothing half right is
+// returned. No I/O of its own: environment and files are asked through the functions passed in. Any
+// thread.
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@ enum class Severity { error, warning };
 struct Diagnostic {
   Severity severity = Severity::error;
   std::string file{};
-  int line = 0;  // 1-based; 0: the file as a whole
+  int line = 0;    // 1-based; 0: the file as a whole
   int column = 0;  // 1-based, in characters
   std::string message{};
   std::string suggestion{};  // what would fix it; may be empty
