@@ -1,14 +1,15 @@
 #include "routing/concurrency_gate.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace flashgate {
 
-void ConcurrencyGate::List::push_back(Waiter& waiter) {
-  waiter.prev_ = tail;
-  waiter.next_ = nullptr;
-  (tail ? tail->next_ : head) = &waiter;
-  tail = &waiter;
+void ConcurrencyGate::List::insert_after(Waiter* before, Waiter& waiter) {
+  waiter.prev_ = before;
+  waiter.next_ = before ? before->next_ : head;
+  (before ? before->next_ : head) = &waiter;
+  (waiter.next_ ? waiter.next_->prev_ : tail) = &waiter;
 }
 
 void ConcurrencyGate::List::remove(Waiter& waiter) {
@@ -33,11 +34,29 @@ ConcurrencyGate::Enter ConcurrencyGate::enter(Waiter& waiter, std::size_t bytes)
     return Enter::refused_bytes;
   }
   waiter.bytes_ = bytes;
-  waiter.place_ = Waiter::Place::queue;
-  queue_.push_back(waiter);
+  enqueue(waiter);
   ++queued_;
   queued_bytes_ += bytes;
   return Enter::queued;
+}
+
+// Start-time fair queueing: a key's n-th waiter belongs to the n-th round from now, and rounds are
+// served in order. One key alone is plain first come, and found at once from the tail.
+void ConcurrencyGate::enqueue(Waiter& waiter) {
+  std::uint64_t round = round_;
+  for (Waiter* other = queue_.tail; other; other = other->prev_) {
+    if (other->key_ != waiter.key_ || other->priority_ != waiter.priority_) continue;
+    round = std::max(round, other->round_);
+    break;
+  }
+  waiter.round_ = round + 1;
+  Waiter* before = queue_.tail;
+  while (before && (before->priority_ < waiter.priority_ ||
+                    (before->priority_ == waiter.priority_ && before->round_ > waiter.round_))) {
+    before = before->prev_;
+  }
+  waiter.place_ = Waiter::Place::queue;
+  queue_.insert_after(before, waiter);
 }
 
 bool ConcurrencyGate::leave_queue(Waiter& waiter) {
@@ -71,6 +90,7 @@ void ConcurrencyGate::grant_and_call(std::unique_lock<std::mutex>& lock) {
     queue_.remove(waiter);
     --queued_;
     queued_bytes_ -= waiter.bytes_;
+    round_ = std::max(round_, waiter.round_);
     ++in_flight_;
     waiter.place_ = Waiter::Place::ready;
     ready_.push_back(waiter);

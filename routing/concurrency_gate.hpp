@@ -1,9 +1,11 @@
 #pragma once
-// At most `limit` calls at a backend at once, the others in a bounded first-come queue. No ghosts:
-// whoever stops waiting leaves the queue, and a waiter that leaves is never called afterwards.
+// At most `limit` calls at a backend at once, the others in a bounded queue: by priority, then fair
+// between keys, then first come. No ghosts: whoever stops waiting leaves the queue, and a waiter
+// that leaves is never called afterwards.
 // Every function may be called from any thread. The gate must outlive its waiters and slots.
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -27,6 +29,11 @@ class ConcurrencyGate {
     Waiter(void (*granted)(void*), void* context) : granted_(granted), context_(context) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
+    /// Before enter(). Waiters of different keys take turns; a higher priority goes first.
+    void set_turn(std::uint64_t key, int priority = 0) {
+      key_ = key;
+      priority_ = priority;
+    }
 
    private:
     friend class ConcurrencyGate;
@@ -36,6 +43,9 @@ class ConcurrencyGate {
     Waiter* prev_ = nullptr;
     Waiter* next_ = nullptr;
     std::size_t bytes_ = 0;
+    std::uint64_t key_ = 0;
+    std::uint64_t round_ = 0;
+    int priority_ = 0;
     Place place_ = Place::nowhere;
   };
 
@@ -59,9 +69,11 @@ class ConcurrencyGate {
   struct List {
     Waiter* head = nullptr;
     Waiter* tail = nullptr;
-    void push_back(Waiter& waiter);
+    void push_back(Waiter& waiter) { insert_after(tail, waiter); }
+    void insert_after(Waiter* before, Waiter& waiter);  // null: at the head
     void remove(Waiter& waiter);
   };
+  void enqueue(Waiter& waiter);
   bool has_room() const { return limit_ <= 0 || in_flight_ < limit_; }
   void grant_and_call(std::unique_lock<std::mutex>& lock);
 
@@ -72,6 +84,7 @@ class ConcurrencyGate {
   int in_flight_ = 0;
   std::size_t queued_ = 0;
   std::size_t queued_bytes_ = 0;
+  std::uint64_t round_ = 0;  // of the waiter granted last
   List queue_{};
   List ready_{};               // granted, not called yet
   Waiter* calling_ = nullptr;  // its function runs now; only compared, never followed

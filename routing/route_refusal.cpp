@@ -125,9 +125,9 @@ ApiError nothing_fits(const RouteTable& table, const RouteInput& input,
 }
 
 std::string_view name(DropReason reason) {
-  constexpr std::array<std::string_view, 9> names{"none",          "window",     "threshold",
+  constexpr std::array<std::string_view, 8> names{"none",          "window",     "threshold",
                                                   "endpoint",      "capability", "not_allowed",
-                                                  "foreign_model", "duplicate",  "no_fallback"};
+                                                  "foreign_model", "no_fallback"};
   const auto index = static_cast<std::size_t>(reason);
   return index < names.size() ? names[index] : "none";
 }

@@ -44,13 +44,11 @@ std::int64_t count_input(const Plan& plan, std::size_t profile) {
   return static_cast<std::int64_t>(std::ceil(std::min(tokens, input_tokens_max)));
 }
 
+/// Each profile once, where it is listed first.
 void add_profile(Plan& plan, std::size_t index) {
   if (index >= plan.table.profiles.size()) return;
-  if (std::find(plan.order.begin(), plan.order.end(), index) == plan.order.end()) {
-    plan.order.push_back(index);
-    return;
-  }
-  plan.dropped.push_back({index, 0, DropReason::duplicate, "already listed", 0});
+  if (std::find(plan.order.begin(), plan.order.end(), index) != plan.order.end()) return;
+  plan.order.push_back(index);
 }
 
 void find_task(Plan& plan) {
@@ -282,13 +280,9 @@ void keep_first_only(Plan& plan) {
 
 std::string reason_line(const Plan& plan) {
   std::string line = plan.because + ": " + plan.profile(plan.kept.front().profile).name;
-  // Why not the first choice? Duplicates were never a choice.
   const Candidate* first_choice = nullptr;
   for (const Candidate& candidate : plan.dropped) {
-    if (candidate.profile == plan.order.front() && candidate.dropped != DropReason::duplicate) {
-      first_choice = &candidate;
-      break;
-    }
+    if (candidate.profile == plan.order.front()) first_choice = &candidate;
   }
   if (first_choice && plan.rule != "long_context") {
     line += ", not " + plan.profile(first_choice->profile).name + ": " + first_choice->why;

@@ -38,7 +38,6 @@ enum class DropReason {
   capability,
   not_allowed,
   foreign_model,
-  duplicate,
   no_fallback
 };
 std::string_view name(DropReason reason);
