@@ -1,4 +1,4 @@
-"""Long lines, endless lines and slow readers: memory stays bounded and nothing legitimate is cut."""
+"""Long lines, endless lines and slow readers: memory stays bounded, nothing legitimate is cut."""
 import time
 
 import pytest
