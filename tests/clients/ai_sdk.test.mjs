@@ -56,7 +56,8 @@ describe("Vercel AI SDK", () => {
 
   test("generateObject follows the schema", async () => {
     const schema = z.object({ name: z.string(), population: z.number() });
-    const { object } = await generateObject({ model, schema, prompt: "一座城市", maxRetries: 0 });
+    const options = { model, schema, prompt: "一座城市", maxRetries: 0 };
+    const { object } = await generateObject(options);
     assert.deepEqual(object, { name: "北京", population: 1.5 });
   });
 

@@ -205,11 +205,11 @@ class Fake:
             await asyncio.sleep(step["delay_s"])
         if "status" in step:
             body = step.get("body") or {
-                "error": {"message": "scripted", "type": "server_error", "param": None, "code": None}
+                "error": {"message": "scripted", "type": "server_error", "code": None}
             }
             return await connection.send(step["status"], body, step.get("headers"))
         if method == "GET" and target == "/v1/models":
-            cards = [{"id": name, "object": "model", "created": 1, "owned_by": "fake"} for name in self.models]
+            cards = [{"id": name, "object": "model", "owned_by": "fake"} for name in self.models]
             return await connection.send(200, {"object": "list", "data": cards})
         if method == "GET" and target in ("/health", "/v1/health"):
             return await connection.send(200, {"status": "ok"})
@@ -226,7 +226,8 @@ class Fake:
         except ValueError as error:
             return await self.refuse(connection, 400, f"not JSON: {error}")
         if request.get("temperature") is not None and request["temperature"] > 2:
-            return await self.refuse(connection, 400, "temperature must be at most 2", "temperature")
+            message = "temperature must be at most 2"
+            return await self.refuse(connection, 400, message, "temperature")
         self.serial += 1
         return await actions[target](connection, request, step)
 
@@ -289,7 +290,8 @@ class Fake:
 
         async def send(delta, reason=None):
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-            await connection.send_event({**head, "choices": [choice]} | ({"usage": None} if asked else {}))
+            blank = {"usage": None} if asked else {}
+            await connection.send_event({**head, "choices": [choice], **blank})
 
         await connection.begin_stream()
         await asyncio.sleep(self.pace["first_delay_s"])

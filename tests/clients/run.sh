@@ -8,6 +8,7 @@ set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 . "$root/tests/real_model/env.sh"
+. "$here/install.sh"
 
 quick=()
 for option in "$@"; do
@@ -17,20 +18,9 @@ for option in "$@"; do
   esac
 done
 
-export FLASHGATE_BIN="${FLASHGATE_BIN:-$root/build/release/flashgate}"
-if [ "${FLASHGATE_DIRECT:-}" != 1 ] && [ ! -x "$FLASHGATE_BIN" ]; then
-  say "error: $FLASHGATE_BIN is not there; build it (scripts/run.sh does) or set FLASHGATE_BIN"
-  exit 1
-fi
-
-need_apt curl curl
-need_node
-python_dir="$(python_env clients-python "$here/requirements.txt")"
-node_dir="$(node_env clients-node "$here" --ignore-scripts)"
+need_gateway "$root"
+install_clients "$here"
 if [ "${#quick[@]}" -eq 0 ]; then "$root/tests/real_model/setup.sh" >/dev/null; fi
-# Node looks for packages beside the file that imports them.
-ln -sfn "$node_dir/node_modules" "$here/node_modules"
-export CLIENTS_PYTHON="$python_dir/bin/python" PYTHONDONTWRITEBYTECODE=1
 
 results="$(mktemp -d)"
 trap 'rm -rf "$results"' EXIT

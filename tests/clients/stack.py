@@ -36,11 +36,14 @@ def gateway_binary():
 class Child:
     """A process whose output lines are read as they come, and that is ended with us."""
 
-    def __init__(self, command, env=None, stream="stdout"):
+    def __init__(self, command, env=None, stream="stdout", stdout=os.devnull):
+        """Reads `stream`; when that is stderr, standard output goes to the file `stdout`."""
         pipes = {stream: subprocess.PIPE}
         if stream == "stderr":
-            pipes["stdout"] = subprocess.DEVNULL
+            pipes["stdout"] = open(stdout, "wb")
         self.process = subprocess.Popen(command, env=env, text=True, **pipes)
+        if stream == "stderr":
+            pipes["stdout"].close()
         self.lines = []
         self.fresh = queue.Queue()
         self.reader = threading.Thread(target=self.read, args=(getattr(self.process, stream),))
@@ -154,7 +157,8 @@ class Gateway:
         deadline = time.monotonic() + seconds_max
         while True:
             text = self.log_path.read_text() if self.log_path.exists() else ""
-            lines = [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+            whole = text.split("\n")[:-1]
+            lines = [json.loads(line) for line in whole]
             if count is None or len(lines) >= count or time.monotonic() > deadline:
                 return lines
             time.sleep(0.02)
