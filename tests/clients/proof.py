@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ADDRESSES = ("http://127.0.0.1:8000/v1", "https://your-endpoint/v1")
 QUESTION = [{"role": "user", "content": "用三句话解释什么是KV Cache"}]
 CLAUSE = "第七条 供应商应当在约定期限内交付货物,并保证货物符合双方确认的质量标准。\n"
-LONG_INPUT = [{"role": "user", "content": "请总结下面的合同:\n" + CLAUSE * 1200}]
+LONG_INPUT = [{"role": "user", "content": "请总结下面的合同:\n" + CLAUSE * 1000}]
 
 
 class Gateway:
@@ -144,7 +144,9 @@ class Proof:
         return json.dumps(seen, ensure_ascii=False)
 
     def long_input(self):
-        seen = self.check("cloud-main", LONG_INPUT)
+        tokens = self.flash.tokens(LONG_INPUT[0]["content"])
+        assert tokens > 16000, tokens
+        seen = f"the model's own tokenizer: {tokens} tokens\n{self.check('cloud-main', LONG_INPUT)}"
         reached = [json.loads(request["raw"])["model"] for request in self.cloud.requests()]
         assert reached == ["your-model-name"], reached
         return seen

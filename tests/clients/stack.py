@@ -120,6 +120,13 @@ class RealModel:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)
 
+    def tokens(self, text):
+        """The length of a text in the model's own tokens."""
+        url = self.base_url.removesuffix("/v1") + "/tokenize"
+        data = json.dumps({"content": text}).encode()
+        with urllib.request.urlopen(urllib.request.Request(url, data), timeout=30) as answer:
+            return json.load(answer)["tokens"]
+
     def stop(self):
         self.child.stop()
 

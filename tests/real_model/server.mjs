@@ -307,6 +307,9 @@ const posts = {
     return answer(shapes.completion, tokens, body, response, signal);
   },
   "/v1/embeddings": embed,
+  // Not OpenAI's: how many tokens a text has for this model.
+  "/tokenize": (body, response) =>
+    send_json(response, 200, { tokens: model.tokenize(String(body.content)).length }),
 };
 
 async function handle(request, response, signal) {
