@@ -115,13 +115,13 @@ class Bench:
         self.programs = Path(chosen.programs)
         os.sched_setaffinity(0, {chosen.load_core})
         self.port = free_port()
+        self.yard = Yard(scratch, self.port, chosen.proxy_core, os.environ["FLASHGATE_BIN"],
+                         chosen.peers_dir)
+        self.running = {}
         log = Path(scratch) / "backend"
         self.backend = subprocess.Popen([str(self.programs / "bench_backend"), "--port",
                                          str(self.port)], stderr=open(log, "wb"))
         await_port(self.port, self.backend, log)
-        self.yard = Yard(scratch, self.port, chosen.proxy_core, os.environ["FLASHGATE_BIN"],
-                         chosen.peers_dir)
-        self.running = {}
 
     def close(self):
         for proxy in self.running.values():
