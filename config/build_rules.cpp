@@ -62,7 +62,7 @@ std::vector<std::size_t> read_targets(const YamlNode* map, std::string_view key,
     const auto found = std::find(names.begin(), names.end(), entry->text);
     if (found == names.end()) {
       std::string advice = did_you_mean(entry->text, names);
-      if (advice.empty() && !names.empty()) advice = "the profiles are " + one_of(names);
+      if (advice.empty() && !names.empty()) advice = "it is " + one_of(names);
       findings.error(entry->place, path, "no profile is called " + quoted(entry->text),
                      std::move(advice));
       continue;

@@ -65,7 +65,7 @@ std::string write_bound(ValueType type, double value) {
 
 Fault check_bounds(const Key& key, double value) {
   if (value >= key.least && value <= key.most) return std::nullopt;
-  std::string message = std::string(key.name) + " must be at least ";
+  std::string message = quoted(key.name) + " must be at least ";
   message += write_bound(key.type, key.least);
   if (key.most < 1e15) message += " and at most " + write_bound(key.type, key.most);
   return ValueFault{std::move(message), {}};

@@ -39,7 +39,13 @@ void mask_secrets(std::string& line) {
     if (at > 0 && is_key_byte(line[at - 1])) continue;
     std::size_t end = at;
     while (end < line.size() && is_key_byte(line[end])) ++end;
-    if (end - at >= secret_bytes_min) std::fill(line.begin() + at + 3, line.begin() + end, '*');
+    if (end - at >= secret_bytes_min) line.replace(at + 3, end - at - 3, end - at - 3, '*');
+  }
+  const auto scheme = line.find("://");
+  const auto user_end = line.find('@', scheme == std::string::npos ? line.size() : scheme);
+  if (user_end != std::string::npos && line.find_first_of("/ ", scheme + 3) > user_end) {
+    const std::size_t size = user_end - scheme - 3;
+    line.replace(scheme + 3, size, size, '*');
   }
   const auto key = line.find("api_key:");
   if (key == std::string::npos) return;

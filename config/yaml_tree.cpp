@@ -48,6 +48,15 @@ class Lines {
     return place(static_cast<int>(row), static_cast<int>(offset - starts_[row]));
   }
 
+  std::size_t offset(Place place) const {
+    std::size_t at = start(static_cast<std::size_t>(place.line) - 1);
+    for (int column = 1; column < place.column && at < text_.size(); ++column) {
+      ++at;
+      while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xc0) == 0x80) ++at;
+    }
+    return at;
+  }
+
   std::size_t count() const { return starts_.size(); }
   std::size_t start(std::size_t row) const { return starts_[row]; }
 
@@ -72,6 +81,8 @@ class TreeBuilder : public YAML::EventHandler {
   explicit TreeBuilder(const Lines& lines) : lines_(lines) {}
 
   YamlNode take_root() { return std::move(root_); }
+  /// Where the last scalar that is not plain begins.
+  std::optional<Place> last_quoted() const { return last_quoted_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -92,6 +103,7 @@ class TreeBuilder : public YAML::EventHandler {
     node.place = at(mark);
     node.text = value;
     node.plain = tag == "?";
+    if (!node.plain) last_quoted_ = node.place;
     add(std::move(node));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -177,6 +189,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   const Lines& lines_;
   YamlNode root_{};
+  std::optional<Place> last_quoted_{};
   std::vector<Open> stack_{};
   int nodes_ = 0;
 };
@@ -190,6 +203,9 @@ void scan_bytes(std::string_view text, const Lines& lines, std::vector<YamlFault
                         "save it as UTF-8 text (UTF-16 has a NUL in every character)"});
     } else if ((byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7f) {
       faults.push_back({lines.place_of_offset(i), "the file holds a control character", ""});
+    } else if (byte == '\r' && (i + 1 == text.size() || text[i + 1] != '\n')) {
+      faults.push_back({lines.place_of_offset(i), "a line ends in a lone carriage return",
+                        "end lines with LF or CRLF"});
     }
   }
   if (!faults.empty() || is_valid_utf8(text)) return;
@@ -207,6 +223,22 @@ void scan_bytes(std::string_view text, const Lines& lines, std::vector<YamlFault
   }
   faults.push_back({lines.place_of_offset(good), "the file is not valid UTF-8",
                     "save it with the encoding UTF-8"});
+}
+
+/// yaml-cpp takes the end of the file for a closing quote: a half-written file must not pass.
+bool is_unterminated(std::string_view text, std::size_t begin) {
+  if (begin >= text.size() || (text[begin] != '"' && text[begin] != '\'')) return false;
+  const char quote = text[begin];
+  for (std::size_t at = begin + 1; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"') {
+      ++at;
+    } else if (text[at] == quote) {
+      const bool doubled = quote == '\'' && at + 1 < text.size() && text[at + 1] == quote;
+      if (!doubled) return false;
+      ++at;
+    }
+  }
+  return true;
 }
 
 void scan_tabs(std::string_view text, const Lines& lines, std::vector<YamlFault>& faults) {
@@ -243,6 +275,9 @@ std::string advice(const std::string& message) {
   if (message == "end of map not found" || message == "end of sequence not found") {
     return "check the indentation of this line and the one above";
   }
+  if (message == "unknown token" || message == "unexpected character in block scalar") {
+    return "quote a text that begins with > | % @ & * ! or `";
+  }
   if (message == "illegal map value") return "quote the text if the ':' belongs to it";
   return {};
 }
@@ -254,10 +289,15 @@ void parse(std::string_view text, const Lines& lines, YamlDocument& out) {
     YAML::Parser parser(stream);
     if (parser.HandleNextDocument(builder)) {
       out.root = builder.take_root();
+      const auto last = builder.last_quoted();
+      if (last && is_unterminated(text, lines.offset(*last))) {
+        out.faults.push_back({*last, "the closing quote is missing", ""});
+        return;
+      }
       TreeBuilder second(lines);
       if (parser.HandleNextDocument(second)) {
-        out.faults.push_back({second.take_root().place, "a second document (---)",
-                              "a configuration is one document"});
+        out.faults.push_back({second.take_root().place, "a second document begins here",
+                              "a configuration is one document; look for stray characters"});
       }
     } else {
       out.root = YamlNode{};
