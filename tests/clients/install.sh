@@ -3,7 +3,7 @@
 
 install_clients() {
   local here="$1" python_dir node_dir
-  need_apt curl curl
+  need_apt curl curl ca-certificates
   need_node
   python_dir="$(python_env clients-python "$here/requirements.txt")"
   node_dir="$(node_env clients-node "$here" --ignore-scripts)"

