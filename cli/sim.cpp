@@ -50,6 +50,7 @@ void add_sim_options(CLI::App& app, SimCommand& command) {
   app.add_option("--api-key", command.api_key, "401 without this key");
   app.add_option("--seed", command.seed, "same seed, same behaviour");
   app.add_option("--fault", command.faults, "a fault rule, repeatable; see --list-faults");
+  app.add_option("--record", command.record, "keep so many requests for GET /sim/requests");
   app.add_flag("--json-stats", command.json_stats, "print counters as JSON at the end");
   app.add_flag("--list-faults", command.list_faults, "print the faults and their arguments");
 }
@@ -65,6 +66,7 @@ Result<SimulatorOptions> sim_options_of(const SimCommand& command) {
   out.strict_model = command.strict_model;
   out.context_length = command.context_length;
   out.answer_tokens = command.answer_tokens;
+  out.record = command.record;
   Timing& timing = out.timing;
   timing.max_concurrency = command.max_concurrency;
   timing.tokens_per_event = command.tokens_per_event;

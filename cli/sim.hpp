@@ -35,6 +35,7 @@ struct SimCommand {
   std::string api_key{};
   std::uint64_t seed = 1;
   std::vector<std::string> faults{};
+  std::size_t record = 0;
   bool json_stats = false;   // print the counters as JSON when it ends
   bool list_faults = false;  // print the faults and leave
 };

@@ -1,6 +1,7 @@
 // Chat and text completions in the words of the OpenAI API, whole and as a stream.
 #include <algorithm>
 
+#include "base/json_text.hpp"
 #include "simulator/reply.hpp"
 
 namespace flashgate {
@@ -92,6 +93,27 @@ void add_preamble(Reply& reply, const Frame& frame, const std::vector<Answer>& a
   }
 }
 
+/// A content chunk with a hole where its text goes: long answers have many of them.
+struct ChunkMould {
+  std::string before{};
+  std::string after{};
+
+  ChunkMould(const Frame& frame, const Answer& answer, int index) {
+    static constexpr std::string_view hole = "\"#hole#\"";
+    const Json delta = text_delta(frame, answer, "#hole#");
+    const std::string whole = frame.chunk(index, delta, nullptr);
+    // The last one: a model may have any name, but the choices come after it.
+    const std::size_t at = whole.rfind(hole);
+    before = whole.substr(0, at);
+    after = whole.substr(at + hole.size());
+  }
+  std::string fill(std::string_view text) const {
+    std::string out = before;
+    append_json_string(out, text);
+    return out + after;
+  }
+};
+
 void add_stream(Reply& reply, const Frame& frame, const std::vector<Answer>& answers,
                 const Prompt& prompt, const ReplyContext& context) {
   Pace pace(context.options.timing, hash_text("pace", context.options.seed + context.ordinal));
@@ -102,14 +124,17 @@ void add_stream(Reply& reply, const Frame& frame, const std::vector<Answer>& ans
   }
   const auto step = static_cast<std::size_t>(std::max(1, context.options.timing.tokens_per_event));
   std::size_t longest = 0;
-  for (const Answer& answer : answers) longest = std::max(longest, answer.tokens.size());
+  std::vector<ChunkMould> moulds;
+  for (const Answer& answer : answers) {
+    longest = std::max(longest, answer.tokens.size());
+    moulds.emplace_back(frame, answer, static_cast<int>(moulds.size()));
+  }
   for (std::size_t at = 0; at < longest; at += step) {
     if (at > 0) wait = pace.next(step);
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (at >= answers[i].tokens.size()) continue;
-      const Json delta = text_delta(frame, answers[i], joined(answers[i].tokens, at, step));
-      reply.pieces.push_back(
-          {frame.chunk(static_cast<int>(i), delta, nullptr), wait, PieceKind::content});
+      std::string bytes = moulds[i].fill(joined(answers[i].tokens, at, step));
+      reply.pieces.push_back({std::move(bytes), wait, PieceKind::content});
       wait = Duration{};
     }
   }

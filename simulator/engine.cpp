@@ -14,19 +14,23 @@ constexpr double kv_tokens = 100'000;  // pretended size of the key-value cache
 
 }  // namespace
 
-SimulatorOptions Engine::options() const {
+Engine::Options Engine::options() const {
   const std::lock_guard lock(mutex_);
   return options_;
 }
 
 void Engine::set_faults(std::vector<FaultRule> faults) {
   const std::lock_guard lock(mutex_);
-  options_.faults = std::move(faults);
+  SimulatorOptions changed = *options_;
+  changed.faults = std::move(faults);
+  options_ = std::make_shared<const SimulatorOptions>(std::move(changed));
 }
 
 void Engine::set_timing(Timing timing) {
   const std::lock_guard lock(mutex_);
-  options_.timing = timing;
+  SimulatorOptions changed = *options_;
+  changed.timing = timing;
+  options_ = std::make_shared<const SimulatorOptions>(std::move(changed));
 }
 
 void Engine::set_started(TimePoint now) {
@@ -36,7 +40,7 @@ void Engine::set_started(TimePoint now) {
 
 bool Engine::warm(TimePoint now) const {
   const std::lock_guard lock(mutex_);
-  return now - started_ >= options_.timing.startup;
+  return now - started_ >= options_->timing.startup;
 }
 
 std::uint64_t Engine::count_connection() {
@@ -54,14 +58,14 @@ std::uint64_t Engine::begin_request() {
 std::uint64_t Engine::count_attempt(std::string_view body) {
   const std::lock_guard lock(mutex_);
   if (attempts_.size() >= attempts_max) attempts_.clear();
-  return ++attempts_[hash_text(body, options_.seed)];
+  return ++attempts_[hash_text(body, options_->seed)];
 }
 
-void Engine::record(RecordedRequest request) {
+void Engine::record(const std::string& head, const std::string& body) {
   const std::lock_guard lock(mutex_);
-  if (options_.record == 0) return;
-  while (recorded_.size() >= options_.record) recorded_.pop_front();
-  recorded_.push_back(std::move(request));
+  if (options_->record == 0) return;
+  while (recorded_.size() >= options_->record) recorded_.pop_front();
+  recorded_.push_back({head, body});
 }
 
 void Engine::count_answer(int status, const std::vector<FaultRule>& faults,
@@ -83,7 +87,7 @@ void Engine::end_request(End end) {
 
 bool Engine::take_slot(SlotWaiter& waiter) {
   const std::lock_guard lock(mutex_);
-  const int limit = options_.timing.max_concurrency;
+  const int limit = options_->timing.max_concurrency;
   waiter.granted = limit <= 0 || running_ < limit;
   if (waiter.granted) {
     ++running_;
@@ -107,7 +111,7 @@ void Engine::release_slot() {
   {
     const std::lock_guard lock(mutex_);
     --running_;
-    const int limit = options_.timing.max_concurrency;
+    const int limit = options_->timing.max_concurrency;
     if (line_.empty() || (limit > 0 && running_ >= limit)) return;
     next = line_.front();
     line_.pop_front();
@@ -131,14 +135,14 @@ std::vector<RecordedRequest> Engine::recorded() const {
 std::string Engine::metrics() const {
   const std::lock_guard lock(mutex_);
   std::string label = "{model_name=\"";
-  for (const char c : options_.model) {
+  for (const char c : options_->model) {
     if (c == '"' || c == '\\') label += '\\';
     if (c != '\n') label += c;
   }
   label += "\"}";
   const int running = stats_.in_flight - stats_.waiting;
   const double slots =
-      options_.timing.max_concurrency > 0 ? options_.timing.max_concurrency : kv_tokens / 1000;
+      options_->timing.max_concurrency > 0 ? options_->timing.max_concurrency : kv_tokens / 1000;
   std::string out;
   const auto add = [&out, &label](std::string_view metric, std::string_view type, double value) {
     out += fmt::format("# TYPE {0} {1}\n{0}{2} {3}\n", metric, type, label, value);

@@ -4,6 +4,7 @@
 // all.
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -26,10 +27,13 @@ class SlotWaiter {
 
 class Engine {
  public:
-  explicit Engine(SimulatorOptions options) : options_(std::move(options)) {}
+  using Options = std::shared_ptr<const SimulatorOptions>;
 
-  /// A copy: faults and timing may change at any moment.
-  SimulatorOptions options() const;
+  explicit Engine(SimulatorOptions options)
+      : options_(std::make_shared<const SimulatorOptions>(std::move(options))) {}
+
+  /// A snapshot: faults and timing may change at any moment.
+  Options options() const;
   void set_faults(std::vector<FaultRule> faults);
   void set_timing(Timing timing);
   void set_started(TimePoint now);
@@ -40,7 +44,7 @@ class Engine {
   std::uint64_t begin_request();
   /// How often this very body has been seen, this time included.
   std::uint64_t count_attempt(std::string_view body);
-  void record(RecordedRequest request);
+  void record(const std::string& head, const std::string& body);
   void count_answer(int status, const std::vector<FaultRule>& faults, std::int64_t input_tokens,
                     std::int64_t output_tokens);
   enum class End { completed, cancelled, broken };
@@ -60,7 +64,7 @@ class Engine {
 
  private:
   mutable std::mutex mutex_;
-  SimulatorOptions options_;
+  Options options_;
   TimePoint started_{};
   SimulatorStats stats_{};
   std::deque<RecordedRequest> recorded_{};

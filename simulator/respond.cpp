@@ -63,24 +63,47 @@ Json model_object(const SimulatorOptions& options) {
   return model;
 }
 
+/// `POST /sim/faults`: the body is the new list of rules, as text.
+Reply change_faults(const Incoming& request, Engine& engine) {
+  auto rules = parse_fault_rules(request.body);
+  if (rules.has_error()) {
+    return error_reply(400, rules.error().message, "invalid_request_error", "bad_fault");
+  }
+  const std::size_t count = rules->size();
+  engine.set_faults(std::move(*rules));
+  return json_reply(SimApi::chat, Json::object({{"rules", count}}), {});
+}
+
+Json recorded_json(const Engine& engine) {
+  Json list = Json::array();
+  for (const RecordedRequest& request : engine.recorded()) {
+    list.push_back(Json::object({{"head", request.head}, {"body", request.body}}));
+  }
+  return list;
+}
+
 /// Paths that are not the API proper: never counted, never broken by a rule.
-std::optional<Reply> side_reply(std::string_view path, const SimulatorOptions& options,
-                                const Engine& engine, bool warm) {
+std::optional<Reply> side_reply(const Incoming& request, std::string_view path,
+                                const SimulatorOptions& options, Engine& engine, bool warm) {
+  if (request.head.method == "POST" && path == "/sim/faults") return change_faults(request, engine);
+  if (request.head.method != "GET" && request.head.method != "HEAD") return std::nullopt;
   if (path == "/health" || path == "/ping") {
     return warm ? json_reply(SimApi::chat, Json::object({{"status", "ok"}}), {})
                 : error_reply(503, "Loading model", "unavailable_error", "loading");
   }
   if (path == "/metrics") return text_reply("text/plain; version=0.0.4", engine.metrics());
   if (path == "/sim/stats") return text_reply("application/json", stats_json(engine.stats()));
-  if (path == "/models" && warm) {
-    const Json list =
-        Json::object({{"object", "list"}, {"data", Json::array({model_object(options)})}});
-    return json_reply(SimApi::chat, list, {});
+  if (path == "/sim/requests") return json_reply(SimApi::chat, recorded_json(engine), {});
+  if (path != "/models" && path != "/models/" + options.model) return std::nullopt;
+  if (!warm) return error_reply(503, "Loading model", "unavailable_error", "loading");
+  if (!key_fits(request, options.api_key)) {
+    return error_reply(401, "Incorrect API key provided.", "invalid_request_error",
+                       "invalid_api_key");
   }
-  if (path == "/models/" + options.model && warm) {
-    return json_reply(SimApi::chat, model_object(options), {});
-  }
-  return std::nullopt;
+  if (path != "/models") return json_reply(SimApi::chat, model_object(options), {});
+  const Json list =
+      Json::object({{"object", "list"}, {"data", Json::array({model_object(options)})}});
+  return json_reply(SimApi::chat, list, {});
 }
 
 /// What an engine refuses before it looks for a slot.
@@ -181,25 +204,22 @@ void answer_api(const Incoming& request, SimApi api, const SimulatorOptions& opt
 
 }  // namespace
 
-Outgoing respond(const Incoming& request, Engine& engine) {
-  const SimulatorOptions options = engine.options();
+void respond(const Incoming& request, Engine& engine, Outgoing& out) {
+  const Engine::Options options = engine.options();
   const std::string_view path = api_path(request.head.target);
   const bool warm = engine.warm(request.now);
-  Outgoing out;
-  if (request.head.method == "GET" || request.head.method == "HEAD") {
-    if (auto side = side_reply(path, options, engine, warm)) {
-      out.reply = std::move(*side);
-      return out;
-    }
+  if (auto side = side_reply(request, path, *options, engine, warm)) {
+    out.reply = std::move(*side);
+    return;
   }
-  out.counted = true;
   out.ordinal = engine.begin_request();
-  const ReplyContext context{options, out.ordinal, request.unix_seconds};
+  out.counted = true;
+  const ReplyContext context{*options, out.ordinal, request.unix_seconds};
   out.request_id = context.id("req_");
   const Endpoint* const endpoint = find_endpoint(path);
   if (!warm) {
     out.reply = error_reply(503, "Loading model", "unavailable_error", "loading");
-  } else if (!key_fits(request, options.api_key)) {
+  } else if (!key_fits(request, options->api_key)) {
     out.reply =
         error_reply(401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key");
   } else if (endpoint == nullptr) {
@@ -208,9 +228,8 @@ Outgoing respond(const Incoming& request, Engine& engine) {
     out.reply = error_reply(405, "Method not allowed", "invalid_request_error", "wrong_method");
     out.reply.headers.emplace_back("allow", "POST");
   } else {
-    answer_api(request, endpoint->api, options, engine, out);
+    answer_api(request, endpoint->api, *options, engine, out);
   }
-  return out;
 }
 
 }  // namespace flashgate

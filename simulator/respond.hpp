@@ -21,11 +21,12 @@ struct Incoming {
 struct Outgoing {
   Reply reply{};
   std::vector<FaultRule> faults{};
-  bool counted = false;  // an API request: begin_request was called
+  bool counted = false;  // an API request: begin_request was called, end_request is owed
   std::uint64_t ordinal = 0;
   std::string request_id{};
 };
 
-Outgoing respond(const Incoming& request, Engine& engine);
+/// Fills `out`; its `counted` is right even if this throws.
+void respond(const Incoming& request, Engine& engine, Outgoing& out);
 
 }  // namespace flashgate

@@ -1,6 +1,7 @@
 #include "simulator/session.hpp"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ std::int64_t unix_now() {
 /// Gives back what a request holds, also when its coroutine is torn down.
 struct Holdings {
   Engine& engine;
-  bool counted = false;
+  const bool& counted;
   bool slot = false;
   Engine::End end = Engine::End::cancelled;
 
@@ -74,6 +75,10 @@ Session::Session(tcp::socket socket, Engine& engine)
       engine_(engine) {
   boost::system::error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
+  // The deadline of every write: a client that takes nothing for so long is cut by the kernel.
+  using UserTimeout = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+  constexpr auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(idle_max);
+  socket_.set_option(UserTimeout(static_cast<int>(idle.count())), ignored);
 }
 
 void Session::close() {
@@ -138,7 +143,7 @@ asio::awaitable<bool> Session::read_head(RequestHead& head) {
 }
 
 asio::awaitable<bool> Session::read_body(const RequestHead& head, std::string& body) {
-  const std::size_t bytes_max = engine_.options().body_bytes_max;
+  const std::size_t bytes_max = engine_.options()->body_bytes_max;
   BodyDecoder decoder(head.framing, head.content_length);
   if (head.expect_continue && buffer_.empty() && decoder.state() == BodyDecoder::State::more) {
     static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -181,13 +186,14 @@ asio::awaitable<Session::After> Session::answer(const Incoming& request) {
   gone_ = false;
   answering_ = true;
   watch();
-  engine_.record({head_text_, request.body});
-  Outgoing out = respond(request, engine_);
+  engine_.record(head_text_, request.body);
+  Outgoing out;
   Holdings held{engine_, out.counted};
+  respond(request, engine_, out);
   apply_to_reply(out.reply, out.faults);
   ScriptFacts facts{request.head.minor_version, request.head.keep_alive,
                     request.head.method == "HEAD"};
-  facts.early_headers = engine_.options().timing.early_headers;
+  facts.early_headers = engine_.options()->timing.early_headers;
   facts.seed = out.ordinal;
   facts.request_id = out.request_id;
   const Script script = write_script(out.reply, out.faults, facts);
@@ -228,7 +234,7 @@ asio::awaitable<Engine::End> Session::run(const Script& script) {
     }
     if (step.wait > Duration{}) {
       const double growth =
-          step.paced ? 1 + engine_.options().timing.load_growth * engine_.others_running() : 1;
+          step.paced ? 1 + engine_.options()->timing.load_growth * engine_.others_running() : 1;
       due += Duration(static_cast<Duration::rep>(static_cast<double>(step.wait.count()) * growth));
       if (!co_await sleep_until(due)) co_return Engine::End::cancelled;
     }

@@ -100,10 +100,10 @@ class Simulator::Impl {
   void admit(tcp::socket socket) {
     FaultFacts facts;
     facts.ordinal = engine_.count_connection();
-    const SimulatorOptions options = engine_.options();
-    facts.name = options.name;
+    const Engine::Options options = engine_.options();
+    facts.name = options->name;
     const auto session = std::make_shared<Session>(std::move(socket), engine_);
-    for (const FaultRule& rule : choose_faults(options.faults, facts, options.seed)) {
+    for (const FaultRule& rule : choose_faults(options->faults, facts, options->seed)) {
       if (!is_for_accept(rule)) continue;
       engine_.count_answer(0, {rule}, 0, 0);
       session->reset();
