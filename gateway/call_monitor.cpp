@@ -67,9 +67,12 @@ void CallMonitor::fired() {
 
 bool CallMonitor::client_has_left() {
   switch (client_.peer()) {
-    case Connection::Peer::open: return false;
-    case Connection::Peer::gone: return true;
-    case Connection::Peer::half_closed: break;
+    case Connection::Peer::open:
+      return false;
+    case Connection::Peer::gone:
+      return true;
+    case Connection::Peer::half_closed:
+      break;
   }
   if (!probe_half_close_) return true;
   if (!probed_) client_.probe_peer();

@@ -1,8 +1,8 @@
 #pragma once
 // Ends waits: at deadlines, and when the client has left. A call waits for one thing at a time;
 // the monitor knows it, and interrupts it. Nothing is armed on the client's socket: a coarse tick
-// asks the kernel, and tells a half-close from a departure by one urgent byte (docs/decisions/0002).
-// One session, one worker.
+// asks the kernel, and tells a half-close from a departure by one urgent byte
+// (docs/decisions/0002). One session, one worker.
 #include "net/connection.hpp"
 #include "net/timer_wheel.hpp"
 
@@ -19,6 +19,7 @@ enum class Stop {
   client_idle,
   request_timeout,
   queue_timeout,
+  attempt_timeout,
   // These hold for the rest of the call:
   total_timeout,
   client_left,
@@ -42,7 +43,10 @@ class CallMonitor {
   void watch(Interruptible& target, TimePoint at, Stop reason, TimePoint now);
   /// As above; what an earlier watch did to the connection is forgotten first.
   void watch(Connection& target, TimePoint at, Stop reason, TimePoint now);
-  void unwatch() { timer_.disarm(); target_ = nullptr; }
+  void unwatch() {
+    timer_.disarm();
+    target_ = nullptr;
+  }
 
   Stop stop() const { return stop_; }
   bool is_over() const { return stop_ >= Stop::total_timeout; }

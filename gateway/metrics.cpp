@@ -8,26 +8,33 @@
 namespace flashgate {
 namespace {
 
-const std::vector<double> latency_bounds = {0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75,
-                                            1,     1.5,  2,     3,    5,   8,   12,   20,  30,
-                                            60,    120,  300,   600};
+const std::vector<double> latency_bounds = {0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5,
+                                            0.75,  1,    1.5,   2,    3,   5,   8,    12,
+                                            20,    30,   60,    120,  300, 600};
 const std::vector<double> per_token_bounds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015,
                                               0.02,   0.03,  0.05,   0.075, 0.1,  0.15,
                                               0.2,    0.3,   0.5,    1,     2};
 const std::vector<double> overhead_bounds = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005,
                                              0.01,    0.02,   0.05,   0.1,    0.25,  1};
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace
 
 std::string_view name(AttemptResult result) {
   switch (result) {
-    case AttemptResult::success: return "success";
-    case AttemptResult::failure: return "failure";
-    case AttemptResult::client_fault: return "client_fault";
-    case AttemptResult::backpressure: return "backpressure";
-    case AttemptResult::cancelled: break;
+    case AttemptResult::success:
+      return "success";
+    case AttemptResult::failure:
+      return "failure";
+    case AttemptResult::client_fault:
+      return "client_fault";
+    case AttemptResult::backpressure:
+      return "backpressure";
+    case AttemptResult::cancelled:
+      break;
   }
   return "cancelled";
 }
@@ -100,8 +107,8 @@ MetricValues Metrics::sum() const {
 
 void Metrics::Slot::finished(const Exchange& exchange, int profile) {
   const std::lock_guard lock(mutex_);
-  ++values_.requests[{profile, owner_.rule_index(exchange.rule),
-                      static_cast<int>(exchange.outcome), exchange.status}];
+  ++values_.requests[{profile, owner_.rule_index(exchange.rule), static_cast<int>(exchange.outcome),
+                      exchange.status}];
   const std::size_t last = values_.profiles.size() - 1;
   MetricValues::PerProfile& mine =
       values_.profiles[profile < 0 ? last : static_cast<std::size_t>(profile)];
@@ -129,8 +136,7 @@ void Metrics::Slot::finished(const Exchange& exchange, int profile) {
 
 void Metrics::Slot::attempt(int profile, AttemptResult result) {
   const std::lock_guard lock(mutex_);
-  ++values_.profiles[static_cast<std::size_t>(profile)]
-        .attempts[static_cast<std::size_t>(result)];
+  ++values_.profiles[static_cast<std::size_t>(profile)].attempts[static_cast<std::size_t>(result)];
 }
 
 void Metrics::Slot::rate_limited(RateLimitKind limit) {

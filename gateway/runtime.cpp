@@ -22,10 +22,14 @@ std::string credential_line(const ProfileConfig& profile) {
   if (profile.api_key.empty()) return {};
   const std::string key(profile.api_key.reveal());
   switch (profile.auth) {
-    case AuthStyle::bearer: return "Authorization: Bearer " + key + "\r\n";
-    case AuthStyle::api_key: return "api-key: " + key + "\r\n";
-    case AuthStyle::header: return profile.auth_header + ": " + key + "\r\n";
-    case AuthStyle::none: break;
+    case AuthStyle::bearer:
+      return "Authorization: Bearer " + key + "\r\n";
+    case AuthStyle::api_key:
+      return "api-key: " + key + "\r\n";
+    case AuthStyle::header:
+      return profile.auth_header + ": " + key + "\r\n";
+    case AuthStyle::none:
+      break;
   }
   return {};
 }

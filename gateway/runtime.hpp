@@ -22,7 +22,7 @@ struct Backend {
   Url url;
   std::size_t index = 0;  // over all backends; names the pool of each worker
   DialTarget dial{};
-  std::string head{};  // Host, credentials and configured headers, ready to send
+  std::string head{};   // Host, credentials and configured headers, ready to send
   std::string query{};  // configured parameters, "a=b&c=d"
   Breaker breaker;
   std::atomic<int> in_flight{0};

@@ -55,7 +55,6 @@ class Session {
  private:
   Task<bool> read_head();
   Task<void> refuse_head(HeadRefusal refusal);
-  Task<void> serve_request();
   void next_request();
 
   Worker& worker_;
@@ -72,7 +71,5 @@ class Session {
   bool draining_ = false;
   bool idle_ = false;
 };
-
-std::string_view reason_phrase(int status);
 
 }  // namespace flashgate

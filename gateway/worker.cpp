@@ -14,7 +14,9 @@ constexpr std::size_t buffers_kept = 64;
 constexpr std::size_t buffer_bytes_kept = 64 * 1024;
 constexpr int sweep_ticks = 50;
 
-std::uint64_t rotl(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+std::uint64_t rotl(std::uint64_t x, int k) {
+  return (x << k) | (x >> (64 - k));
+}
 
 /// xoshiro256++ (Blackman & Vigna): for jitter and identifiers, not for secrets.
 std::uint64_t next_random(std::array<std::uint64_t, 4>& s) {
@@ -43,7 +45,9 @@ Worker::Worker(Runtime& shared, Metrics::Slot& slot)
 
 Worker::~Worker() = default;
 
-double Worker::roll() { return static_cast<double>(next_random(dice_) >> 11) * 0x1.0p-53; }
+double Worker::roll() {
+  return static_cast<double>(next_random(dice_) >> 11) * 0x1.0p-53;
+}
 
 std::string Worker::make_request_id() {
   constexpr std::string_view hex = "0123456789abcdef";

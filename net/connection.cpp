@@ -16,7 +16,9 @@ namespace {
 const error_code aborted = asio::error::operation_aborted;
 constexpr std::size_t pieces_max = 16;
 
-error_code last_error() { return {errno, boost::system::system_category()}; }
+error_code last_error() {
+  return {errno, boost::system::system_category()};
+}
 
 /// The part of a gather list after its first `skip` bytes.
 class Rest {
@@ -123,8 +125,7 @@ IoResult Connection::try_write(std::span<const asio::const_buffer> buffers) {
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = count;
-  const ssize_t sent =
-      ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) return {{}, static_cast<std::size_t>(sent)};
   if (errno == EAGAIN || errno == EINTR) return {asio::error::would_block, 0};
   return {last_error(), 0};
@@ -169,9 +170,12 @@ Connection::Peer Connection::peer() const {
     case TCP_FIN_WAIT1:
     case TCP_FIN_WAIT2:
     case TCP_SYN_SENT:
-    case TCP_SYN_RECV: return Peer::open;
-    case TCP_CLOSE_WAIT: return Peer::half_closed;
-    default: return Peer::gone;
+    case TCP_SYN_RECV:
+      return Peer::open;
+    case TCP_CLOSE_WAIT:
+      return Peer::half_closed;
+    default:
+      return Peer::gone;
   }
 }
 
@@ -182,8 +186,7 @@ void Connection::probe_peer() {
 
 bool Connection::is_quiet() {
   char byte = 0;
-  const ssize_t count =
-      ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t count = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return count < 0 && (errno == EAGAIN || errno == EINTR);
 }
 

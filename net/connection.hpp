@@ -27,7 +27,8 @@ class Connection final : public Interruptible {
   bool is_tls() const { return tls_ != nullptr; }
   bool is_open() const { return socket_.is_open(); }
 
-  /// TLS over the connected socket; `server_name` for SNI and the certificate check, unless insecure.
+  /// TLS over the connected socket; `server_name` for SNI and the certificate check, unless
+  /// insecure.
   Task<error_code> handshake_as_client(asio::ssl::context& context, std::string server_name,
                                        bool insecure);
   Task<error_code> handshake_as_server(asio::ssl::context& context);

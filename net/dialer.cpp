@@ -29,8 +29,7 @@ void Dial::interrupt() {
 }
 
 Task<DialFault> Dial::connect(std::string host, std::uint16_t port) {
-  const Resolver::Endpoints* found =
-      resolver_.find(host, port, std::chrono::steady_clock::now());
+  const Resolver::Endpoints* found = resolver_.find(host, port, std::chrono::steady_clock::now());
   if (found == nullptr) {
     resolver_.start(host, port, resolved_);
     co_await resolved_->wait();
@@ -89,10 +88,9 @@ Task<DialFault> Dial::tunnel(const DialTarget& target) {
     if (state == HeadScanner::State::incomplete) continue;
     ResponseHead head;
     HeadRefusal refusal;
-    const bool parsed =
-        state == HeadScanner::State::complete &&
-        parse_response_head(std::string_view(reply).substr(0, scanner.end()), limits, false, head,
-                            refusal);
+    const bool parsed = state == HeadScanner::State::complete &&
+                        parse_response_head(std::string_view(reply).substr(0, scanner.end()),
+                                            limits, false, head, refusal);
     if (parsed && head.status / 100 == 2) co_return DialFault::none;
     detail_ = parsed ? "the proxy answered " + std::to_string(head.status)
                      : "the proxy's answer is not HTTP";

@@ -1,6 +1,6 @@
 #pragma once
-// The seam to Asio: one executor type, one token, one result of an operation. Everything on a worker
-// runs on that worker's io_context; nothing here is shared between threads.
+// The seam to Asio: one executor type, one token, one result of an operation. Everything on a
+// worker runs on that worker's io_context; nothing here is shared between threads.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_stream_socket.hpp>
@@ -19,8 +19,9 @@ using boost::system::error_code;
 
 using Executor = asio::io_context::executor_type;
 using TcpSocket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
-using SteadyTimer = asio::basic_waitable_timer<
-    std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using SteadyTimer =
+    asio::basic_waitable_timer<std::chrono::steady_clock,
+                               asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 template <class T = void>
 using Task = asio::awaitable<T, Executor>;

@@ -21,8 +21,7 @@ void Resolver::start(const std::string& host, std::uint16_t port,
   entry.waiters.push_back(done);
   if (entry.resolving) return;
   entry.resolving = true;
-  resolver_.async_resolve(host, std::to_string(port),
-                          asio::ip::resolver_base::numeric_service,
+  resolver_.async_resolve(host, std::to_string(port), asio::ip::resolver_base::numeric_service,
                           [this, key](const error_code& error, const Results& results) {
                             finished(key, error, results);
                           });

@@ -26,7 +26,8 @@ void TimerWheel::Entry::disarm() {
   wheel_ = nullptr;
 }
 
-/// The slot whose visit comes at or after `at`; what lies beyond the horizon is re-filed on the way.
+/// The slot whose visit comes at or after `at`; what lies beyond the horizon is re-filed on the
+/// way.
 std::size_t TimerWheel::slot_of(TimePoint at) const {
   const auto ticks = (at - start_ + tick - Duration(1)) / tick;
   const auto wanted = static_cast<std::size_t>(std::max<decltype(ticks)>(ticks, 0));
@@ -57,8 +58,10 @@ void TimerWheel::visit_slot(std::size_t slot, TimePoint now) {
     const Entry::Callback callback = entry.callback_;
     void* const context = entry.context_;
     entry.disarm();
-    if (at > now) entry.arm(*this, at, callback, context);
-    else callback(context);
+    if (at > now)
+      entry.arm(*this, at, callback, context);
+    else
+      callback(context);
   }
   due.prev_ = due.next_ = nullptr;
 }

@@ -23,8 +23,10 @@ Result<TlsContext> make_client_context(const std::string& ca_file, bool insecure
   auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
   harden(*context);
   boost::system::error_code error;
-  if (ca_file.empty()) context->set_default_verify_paths(error);
-  else context->load_verify_file(ca_file, error);
+  if (ca_file.empty())
+    context->set_default_verify_paths(error);
+  else
+    context->load_verify_file(ca_file, error);
   if (error) return failed("cannot load authorities from '" + ca_file + "'", error);
   context->set_verify_mode(insecure ? ssl::verify_none : ssl::verify_peer, error);
   if (error) return failed("cannot set verification", error);

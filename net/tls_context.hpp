@@ -1,6 +1,6 @@
 #pragma once
-// TLS contexts with every default that matters set: peers verified, TLS 1.2 or newer, own CA if named.
-// Built once at start; sessions are made from them by any worker.
+// TLS contexts with every default that matters set: peers verified, TLS 1.2 or newer, own CA if
+// named. Built once at start; sessions are made from them by any worker.
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
 #include <string>

@@ -22,8 +22,7 @@ void UpstreamPool::put(std::unique_ptr<Connection> connection, TimePoint now, Du
 
 void UpstreamPool::sweep(TimePoint now) {
   std::erase_if(idle_, [now](const Idle& idle) {
-    return now >= idle.until ||
-           (now - idle.since >= surely_fresh && !idle.connection->is_quiet());
+    return now >= idle.until || (now - idle.since >= surely_fresh && !idle.connection->is_quiet());
   });
 }
 
