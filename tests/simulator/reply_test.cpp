@@ -73,7 +73,8 @@ TEST_CASE("a Chinese prompt gets a Chinese answer") {
 TEST_CASE("values fit their schema") {
   const Json schema = Json::parse(R"({"type":"object","properties":{
     "name":{"type":"string","minLength":30},"short":{"type":"string","maxLength":3},
-    "age":{"type":"integer","minimum":18,"maximum":20},"rate":{"type":"number","exclusiveMinimum":50},
+    "age":{"type":"integer","minimum":18,"maximum":20},
+    "rate":{"type":"number","exclusiveMinimum":50},
     "kind":{"enum":["a","b"]},"fixed":{"const":5},"tags":{"type":"array","items":{"type":"string"},
     "minItems":3,"maxItems":4},"maybe":{"anyOf":[{"type":"null"},{"type":"boolean"}]},
     "list":{"type":["null","array"],"items":{"$ref":"#/$defs/point"}},"when":{"type":"string",
