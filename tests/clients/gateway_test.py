@@ -12,7 +12,8 @@ from fake_openai import DEFAULT_REPLY
 
 pytestmark = pytest.mark.gateway
 HELLO = [{"role": "user", "content": "你好"}]
-ALONE = {"profiles": {"cloud-main": None}, "routing": {"fallback": None}}
+NO_ROUTES = {"fallback": None, "long_context_threshold": None}
+ALONE = {"profiles": {"cloud-main": None}, "routing": NO_ROUTES}
 ONE_ATTEMPT = {"routing": {"retry": {"attempts": 1}}}
 
 
@@ -155,7 +156,7 @@ def test_a_backends_429_reaches_the_client_with_its_hint(stack_with):
     stack = stack_with(stacks.merged(ALONE, ONE_ATTEMPT))
     stack.flash.script({"status": 429, "headers": {"retry-after": "7"}})
     with pytest.raises(openai.RateLimitError) as caught:
-        ask(client_of(stack, max_retries=3))
+        ask(client_of(stack))
     assert 1 <= int(caught.value.response.headers["retry-after"]) <= 7
     assert len(stack.flash.requests()) == 1
 

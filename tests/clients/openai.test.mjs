@@ -184,7 +184,8 @@ describe("openai for Node", () => {
   });
 });
 
-const alone = { profiles: { "cloud-main": null }, routing: { fallback: null } };
+const no_routes = { fallback: null, long_context_threshold: null };
+const alone = { profiles: { "cloud-main": null }, routing: no_routes };
 const with_stack = (config, body) => async () => {
   const stack = await start_stack(config);
   try {

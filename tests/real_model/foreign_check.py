@@ -72,7 +72,9 @@ def main():
             if stacks.DIRECT:
                 return ""
             served += 1
-            call = stack.gateway.calls(served)[served - 1]
+            # The list of models left a line too, of a call that no backend served.
+            calls = [call for call in stack.gateway.calls(served + 1) if call["profile"]]
+            call = calls[served - 1]
             counts = (call["input_tokens"], call["output_tokens"])
             assert counts == (usage.prompt_tokens, usage.completion_tokens), (call, usage)
             return f", log {counts[0]} + {counts[1]} ({call['token_source']})"
