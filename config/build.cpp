@@ -71,7 +71,9 @@ void build_limits(const YamlNode& root, LimitsConfig& out) {
 std::size_t default_profile(const YamlNode& root, const std::vector<std::string>& names,
                             Findings& findings) {
   if (child(&root, "default") == nullptr) {
-    if (names.size() > 1) {
+    const bool several = std::any_of(names.begin(), names.end(),
+                                     [&](const auto& name) { return name != names.front(); });
+    if (several) {
       findings.error({1, 1}, "default", "'default' is missing: which profile serves the rest?",
                      "add default: " + names.front());
     }

@@ -141,8 +141,12 @@ void check_rules(const YamlNode& root, const Config& config, Findings& findings,
   }
 }
 
-void check_fallback(const YamlNode& root, const Config& config, Findings& findings) {
+void check_fallback(const YamlNode& root, const Config& config, Findings& findings,
+                    bool types_are_right) {
   const YamlNode* routing = child(&root, "routing");
+  const bool incomplete =
+      config.routes.fallback.size() < entries(child(routing, "fallback")).size();
+  if (incomplete && !types_are_right) return;  // a target was mistyped: one error is enough
   const RouteTable& routes = config.routes;
   const bool helps = std::any_of(routes.fallback.begin(), routes.fallback.end(),
                                  [&](std::size_t i) { return i != routes.default_profile; });
@@ -211,7 +215,7 @@ void cross_check(const YamlNode& root, const Config& config, Findings& findings)
   const bool types_are_right = !findings.has_errors();
   NameCheck(root, config, findings).run();
   check_rules(root, config, findings, types_are_right);
-  check_fallback(root, config, findings);
+  check_fallback(root, config, findings, types_are_right);
   check_exposure(root, config, findings);
 }
 

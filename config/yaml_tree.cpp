@@ -262,6 +262,7 @@ std::string plain_words(const std::string& message) {
       {"end of sequence not found", "this line does not fit the list around it"},
       {"end of map flow not found", "a '}' is missing"},
       {"end of sequence flow not found", "a ']' is missing"},
+      {"illegal EOF in scalar", "the closing quote is missing"},
       {"illegal map value", "a ':' where no value may begin"},
       {"illegal block entry", "a '-' where no list item may begin"},
   };
