@@ -35,9 +35,13 @@ constexpr std::string_view shape_names[] = {
     "punct_same",
     "punct_same_rare",
     "punct_pair_common",
+    "punct_pair_chain",
     "punct_pair_rare",
     "control",
     "han_pair",
+    "han_pair_o200k",
+    "han_pair_llama3",
+    "han_pair_both",
     "han_common",
     "han_medium",
     "han_rare",
@@ -72,6 +76,7 @@ constexpr std::string_view shape_names[] = {
     "joiner",
     "other_4",
     "bad_byte",
+    "text",
 };
 static_assert(std::size(shape_names) == shape_count);
 }  // namespace

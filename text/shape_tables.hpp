@@ -1,8 +1,8 @@
 #pragma once
 // What the five vocabularies have in common, boiled down to bit tables by
 // tests/text/tokenizers/make_tables.mjs: which words, Han pairs, letter pairs and punctuation pairs
-// are tokens, and how dear a Han character or a Hangul syllable is. Membership is by one hash, so
-// about one stranger in ten passes for a member. Read-only data, built at compile time.
+// are tokens, and how dear a Han character or a Hangul syllable is. Membership is by hash: one
+// strange word in fifty passes for known, and one strange pair in ten. Read-only data.
 
 #include <array>
 #include <cstddef>
@@ -19,27 +19,45 @@ inline constexpr std::uint32_t han_count = 0x5200;
 inline constexpr std::uint32_t hangul_first = 0xAC00;
 inline constexpr std::uint32_t hangul_count = 0x2BA4;
 
-extern const std::array<std::uint8_t, hash_table_bytes> word_table;
+extern const std::array<std::uint8_t, hash_table_bytes> word_table_1;  // both must hold a word
+extern const std::array<std::uint8_t, hash_table_bytes> word_table_2;
 extern const std::array<std::uint8_t, hash_table_bytes> han_pair_table;
 extern const std::array<std::uint8_t, han_count / 4> han_class_table;        // 2 bits each
 extern const std::array<std::uint8_t, hangul_count / 4> hangul_class_table;  // 2 bits each
 extern const std::array<std::uint32_t, 26> letter_pair_table;  // row: first letter, bit: second
 extern const std::array<std::uint32_t, 32> punct_pair_table;   // the 32 ASCII marks in order
 
+/// Two places of a word, one for each table.
+struct WordHash {
+  std::uint32_t first;
+  std::uint32_t second;
+};
+
 /// `low` and `high` hold the word's lower-case letters, first letter in the lowest byte.
-constexpr std::uint32_t word_hash(std::uint64_t low, std::uint64_t high) {
-  const std::uint64_t mixed = low * 0x9E3779B97F4A7C15U + high * 0xC2B2AE3D27D4EB4FU;
-  return static_cast<std::uint32_t>(((mixed ^ (mixed >> 32U)) * 0xD6E8FEB86659FD93U) >>
-                                    (64U - hash_table_bits));
+constexpr WordHash word_hash(std::uint64_t low, std::uint64_t high) {
+  std::uint64_t mixed = low * 0x9E3779B97F4A7C15U + high * 0xC2B2AE3D27D4EB4FU;
+  mixed = (mixed ^ (mixed >> 32U)) * 0xD6E8FEB86659FD93U;
+  return {static_cast<std::uint32_t>(mixed >> (64U - hash_table_bits)),
+          static_cast<std::uint32_t>(mixed >> (64U - 2 * hash_table_bits)) &
+              ((1U << hash_table_bits) - 1U)};
 }
 
-constexpr std::uint32_t han_pair_hash(std::uint32_t first, std::uint32_t second) {
-  return ((first << 16U | (second & 0xFFFFU)) * 0x9E3779B1U) >> (32U - hash_table_bits);
+/// One table answers three questions about a pair, told apart by the salt.
+enum class PairHolder : std::uint32_t { anyone, o200k, llama3 };
+
+constexpr std::uint32_t han_pair_hash(std::uint32_t first, std::uint32_t second,
+                                      PairHolder holder) {
+  const std::uint32_t salt = static_cast<std::uint32_t>(holder) * 0x85EBCA6BU;
+  return (((first << 16U | (second & 0xFFFFU)) ^ salt) * 0x9E3779B1U) >> (32U - hash_table_bits);
 }
 
 template <std::size_t size>
 constexpr bool bit_at(const std::array<std::uint8_t, size>& table, std::uint32_t index) {
   return (table[index >> 3U] >> (index & 7U) & 1U) != 0;
+}
+
+inline bool known_word(WordHash hash) {
+  return bit_at(word_table_1, hash.first) && bit_at(word_table_2, hash.second);
 }
 
 template <std::size_t size>

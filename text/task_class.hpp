@@ -53,7 +53,7 @@ struct TaskGuess {
   std::string_view why{};  // a static string
 };
 
-inline constexpr std::size_t scanned_bytes_max = 16 * 1024;  // per end of each text
+inline constexpr std::size_t scanned_bytes_max = 4 * 1024;  // per end of each text
 inline constexpr std::int64_t long_document_tokens_min = 8000;
 
 TaskGuess classify_task(const TaskFeatures& features);

@@ -80,7 +80,7 @@ static_assert(std::endian::native == std::endian::little);
 /// Marks that rules, fences and ellipses are made of: long runs of them are few tokens.
 constexpr std::uint32_t make_ruling_marks() {
   std::uint32_t set = 0;
-  for (const char mark : std::string_view("#%*+-./=_~")) {
+  for (const char mark : std::string_view("#*-./=_")) {
     set |= 1U << mark_index(static_cast<unsigned char>(mark));
   }
   return set;
@@ -89,12 +89,29 @@ constexpr std::uint32_t ruling_marks = make_ruling_marks();
 
 using Bytes = const unsigned char*;
 
+constexpr std::size_t long_word_letters = 9;
+
+std::uint64_t common_pairs(Bytes first, Bytes last) {
+  std::uint64_t common = 0;
+  unsigned before = 26;  // no letter: a letter that stands thrice is nobody's common pair
+  unsigned previous = (*first | 0x20U) - 'a';
+  for (Bytes p = first + 1; p < last; ++p) {
+    const unsigned letter = (*p | 0x20U) - 'a';
+    const bool thrice = letter == previous && previous == before;
+    if (!thrice) common += detail::letter_pair_table[previous] >> letter & 1U;
+    before = previous;
+    previous = letter;
+  }
+  return common;
+}
+
 /// Walks the bytes once; each member function eats one run of its kind and returns its end.
 class ShapeScanner {
  public:
   explicit ShapeScanner(Bytes end) : end_(end) {}
 
   ShapeCounts run(Bytes at) {
+    if (at < end_) add(Shape::text);
     while (at < end_) {
       switch (byte_kinds[*at]) {
         case ByteKind::lower:
@@ -168,7 +185,7 @@ Bytes ShapeScanner::word(Bytes at) {
   after_space_ = false;
   const auto hash = detail::word_hash((low | lower_case_bits) & keep_bytes[low_letters],
                                       (high | lower_case_bits) & keep_bytes[high_letters]);
-  simple_word(at, length, low_capitals != 0, bare, detail::bit_at(detail::word_table, hash));
+  simple_word(at, length, low_capitals != 0, bare, detail::known_word(hash));
   return at + length;
 }
 
@@ -210,6 +227,10 @@ void ShapeScanner::word_part(Bytes first, Bytes last, bool bare) {
 void ShapeScanner::simple_word(Bytes first, std::size_t length, bool title, bool bare,
                                bool is_known) {
   if (length <= 2) return add(Shape::word_short);
+  if (is_known && length >= long_word_letters) {
+    // A long row of unlikely pairs passed by accident, and would cost the most.
+    is_known = common_pairs(first, first + length) * 2 >= length;
+  }
   if (is_known) {
     return add(title ? Shape::word_known_title : bare ? Shape::word_known_bare : Shape::word_known);
   }
@@ -220,13 +241,7 @@ void ShapeScanner::simple_word(Bytes first, std::size_t length, bool title, bool
 void ShapeScanner::letter_pairs(Bytes first, Bytes last, bool upper) {
   const auto pairs = static_cast<std::uint64_t>(last - first - 1);
   if (upper) return add(Shape::pair_upper, pairs);
-  std::uint64_t common = 0;
-  unsigned previous = (*first | 0x20U) - 'a';
-  for (Bytes p = first + 1; p < last; ++p) {
-    const unsigned letter = (*p | 0x20U) - 'a';
-    common += detail::letter_pair_table[previous] >> letter & 1U;
-    previous = letter;
-  }
+  const std::uint64_t common = common_pairs(first, last);
   add(Shape::pair_common, common);
   add(Shape::pair_rare, pairs - common);
 }
@@ -236,8 +251,7 @@ bool ShapeScanner::known(Bytes first, std::size_t length) const {
   std::array<std::uint64_t, 2> halves{};
   std::memcpy(halves.data(), first, length);
   const std::size_t low = length < 8 ? length : 8;
-  return detail::bit_at(
-      detail::word_table,
+  return detail::known_word(
       detail::word_hash((halves[0] | lower_case_bits) & keep_bytes[low],
                         (halves[1] | lower_case_bits) & keep_bytes[length - low]));
 }
@@ -313,13 +327,21 @@ Bytes ShapeScanner::marks(Bytes at) {
   const Bytes first = at;
   add(Shape::punct_run);
   unsigned previous = mark_index(*at++);
+  bool chained = false;
+  unsigned same = 0;  // how often the mark before stood right before itself
   for (; kind(at) == ByteKind::mark; ++at) {
     const unsigned mark = mark_index(*at);
-    if (mark == previous) {
-      add((ruling_marks >> mark & 1U) != 0 ? Shape::punct_same : Shape::punct_same_rare);
+    same = mark == previous ? same + 1 : 0;
+    if (same > 0 && (ruling_marks >> mark & 1U) != 0) {
+      add(Shape::punct_same);
+    } else if (same > 1) {
+      add(Shape::punct_same_rare);
     } else {
       const bool common = (detail::punct_pair_table[previous] >> mark & 1U) != 0;
-      add(common ? Shape::punct_pair_common : Shape::punct_pair_rare);
+      add(!common   ? Shape::punct_pair_rare
+          : chained ? Shape::punct_pair_chain
+                    : Shape::punct_pair_common);
+      chained = common;
     }
     previous = mark;
   }

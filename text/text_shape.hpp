@@ -39,11 +39,15 @@ enum class Shape : std::uint8_t {
   punct_run,
   punct_prefix,       // a single punctuation mark in front of a letter
   punct_same,         // the same mark again, of those that rules and fences are made of
-  punct_same_rare,    // the same of another mark
+  punct_same_rare,    // another mark the third time and on
   punct_pair_common,  // a pair that the vocabularies hold
+  punct_pair_chain,   // such a pair that begins with the end of another
   punct_pair_rare,
   control,
-  han_pair,  // a known two-character word
+  han_pair,         // a two-character word of qwen or deepseek
+  han_pair_o200k,   // … and of o200k
+  han_pair_llama3,  // … and of llama3
+  han_pair_both,    // … and of both
   han_common,
   han_medium,
   han_rare,
@@ -78,6 +82,7 @@ enum class Shape : std::uint8_t {
   joiner,          // variation selectors, zero-width joiners, skin tones
   other_4,         // any other character of four bytes
   bad_byte,        // not UTF-8
+  text,            // once for a text that is not empty: what its ends cost
   count_
 };
 inline constexpr std::size_t shape_count = static_cast<std::size_t>(Shape::count_);

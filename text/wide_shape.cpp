@@ -75,6 +75,10 @@ bool is_hangul(std::uint32_t value) {
   return value - hangul_first < hangul_count;
 }
 
+bool pair_held(CodePoint first, CodePoint second, PairHolder holder) {
+  return bit_at(han_pair_table, han_pair_hash(first.value, second.value, holder));
+}
+
 class WideScanner {
  public:
   WideScanner(const unsigned char* at, const unsigned char* end, ShapeCounts& counts)
@@ -110,12 +114,17 @@ class WideScanner {
     at_ += here.bytes;
     last_run_ = none;
     const CodePoint next = at_ < end_ ? decode_at(at_, end_) : CodePoint{};
-    if (is_han(next.value) && bit_at(han_pair_table, han_pair_hash(here.value, next.value))) {
-      add(Shape::han_pair);
+    const std::uint32_t cls = two_bits_at(han_class_table, here.value - han_first);
+    // The rarest characters and doubled ones would only pass for a pair by accident.
+    if (is_han(next.value) && next.value != here.value && cls < 3 &&
+        pair_held(here, next, PairHolder::anyone)) {
+      const std::uint32_t by_o200k = pair_held(here, next, PairHolder::o200k) ? 1 : 0;
+      const std::uint32_t by_llama3 = pair_held(here, next, PairHolder::llama3) ? 2 : 0;
+      add_class(Shape::han_pair, by_o200k + by_llama3);
       at_ += next.bytes;
       return;
     }
-    add_class(Shape::han_common, two_bits_at(han_class_table, here.value - han_first));
+    add_class(Shape::han_common, cls);
   }
 
   void other(CodePoint here) {

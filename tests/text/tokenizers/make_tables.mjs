@@ -1,4 +1,4 @@
-// Writes text/word_table.cpp, text/han_tables.cpp and text/pair_tables.cpp from the vocabularies.
+// Writes text/word_table_{1,2}.cpp, text/han_tables.cpp and text/pair_tables.cpp from the vocabularies.
 // Usage: node make_tables.mjs <source root>. The hashes are those of text/shape_tables.hpp.
 import { writeFileSync } from "node:fs";
 import { countTokens, families, vocabularies } from "./tokenizers.mjs";
@@ -17,11 +17,11 @@ function wordHash(word) {
   });
   let mixed = (low * 0x9e3779b97f4a7c15n + high * 0xc2b2ae3d27d4eb4fn) & mask;
   mixed = ((mixed ^ (mixed >> 32n)) * 0xd6e8feb86659fd93n) & mask;
-  return Number(mixed >> BigInt(64 - bits));
+  return [mixed >> BigInt(64 - bits), (mixed >> BigInt(64 - 2 * bits)) & BigInt((1 << bits) - 1)].map(Number);
 }
 
-function hanPairHash(first, second) {
-  const key = ((first << 16) | (second & 0xffff)) >>> 0;
+function hanPairHash(pair, salt) {
+  const key = (((pair.charCodeAt(0) << 16) | pair.charCodeAt(1)) ^ Math.imul(salt, 0x85ebca6b)) >>> 0;
   return Math.imul(key, 0x9e3779b1) >>> (32 - bits);
 }
 
@@ -31,13 +31,13 @@ function bitTable(indexes) {
   return table;
 }
 
-// Four classes by the tokens of one character, summed over the families: 5, up to 8, up to 10, more.
+// Four classes by the tokens of one character, summed over the families.
 function classTable(first, count) {
   const table = Buffer.alloc(count / 4);
   for (let i = 0; i < count; i++) {
     const counts = countTokens(String.fromCodePoint(first + i));
     const sum = families.reduce((total, family) => total + counts[family], 0);
-    const cls = sum <= 6 ? 0 : sum <= 8 ? 1 : sum <= 10 ? 2 : 3;
+    const cls = sum <= 5 ? 0 : sum <= 7 ? 1 : sum <= 9 ? 2 : 3;
     table[i >> 2] |= cls << ((i & 3) * 2);
   }
   return table;
@@ -81,19 +81,27 @@ const vocabulary = await vocabularies();
 const words = [...heldBy(vocabulary, families, /^ [a-z]{3,16}$/)]
   .filter(([, n]) => n === families.length)
   .map(([token]) => token.trim());
-source(
-  "word_table.cpp",
-  `The ${words.length} lower-case words that are one token in every family.`,
-  tableDefinition("word_table", "hash_table_bytes", bitTable(words.map(wordHash))),
-);
+const wordHashes = words.map(wordHash);
+for (const i of [0, 1]) {
+  source(
+    `word_table_${i + 1}.cpp`,
+    `The ${words.length} lower-case words that are one token in every family, by hash ${i + 1} of 2.`,
+    tableDefinition(`word_table_${i + 1}`, "hash_table_bytes", bitTable(wordHashes.map((h) => h[i]))),
+  );
+}
 
 const pairs = [...heldBy(vocabulary, ["o200k", "qwen", "deepseek"], /^[\u4e00-\u9fff]{2}$/)]
   .filter(([, n]) => n >= 2)
-  .map(([token]) => hanPairHash(token.charCodeAt(0), token.charCodeAt(1)));
+  .map(([token]) => token);
+const pairBits = pairs.flatMap((pair) =>
+  [true, vocabulary.o200k.has(pair), vocabulary.llama3.has(pair)]
+    .map((held, salt) => (held ? hanPairHash(pair, salt) : -1))
+    .filter((hash) => hash >= 0),
+);
 source(
   "han_tables.cpp",
   `The ${pairs.length} Han pairs that two families hold, and how dear single characters are.`,
-  tableDefinition("han_pair_table", "hash_table_bytes", bitTable(pairs)) +
+  tableDefinition("han_pair_table", "hash_table_bytes", bitTable(pairBits)) +
     tableDefinition("han_class_table", "han_count / 4", classTable(0x4e00, 0x5200)) +
     tableDefinition("hangul_class_table", "hangul_count / 4", classTable(0xac00, 0x2ba4)),
 );
