@@ -73,9 +73,11 @@ TEST_CASE("a failure ratio opens it, only with enough samples of the recent wind
   }
   SECTION("old samples are forgotten") {
     Breaker breaker(policy);
-    alternate(breaker, 19, start);
-    alternate(breaker, 19, start + 11s);
+    for (int i = 0; i < 19; ++i) call(breaker, AttemptVerdict::failure, start);
+    for (int i = 0; i < 19; ++i) call(breaker, AttemptVerdict::failure, start + 11s);
     CHECK(breaker.state(start + 11s) == State::closed);
+    call(breaker, AttemptVerdict::failure, start + 11s);
+    CHECK(breaker.state(start + 11s) == State::open);
   }
   SECTION("below the ratio") {
     Breaker breaker(policy);

@@ -131,6 +131,24 @@ TEST_CASE("keys take turns, whoever has filled the queue") {
   CHECK(order == std::vector<int>{900, 100, 200, 300, 101, 201, 102, 103, 104});
 }
 
+TEST_CASE("a key that comes late takes turns from then on, it has no past to claim") {
+  ConcurrencyGate gate(1, queue_of(100));
+  std::vector<int> order;
+  std::deque<Witness> all;
+  Waiter holder;
+  REQUIRE(gate.enter(holder, 0) == Enter::granted);
+  const auto enter = [&](int id, std::uint64_t key) {
+    all.emplace_back(&order, id);
+    all.back().waiter.set_turn(key);
+    REQUIRE(gate.enter(all.back().waiter, 0) == Enter::queued);
+  };
+  for (int i = 0; i < 5; ++i) enter(100 + i, 1);
+  for (int i = 0; i < 3; ++i) gate.release();
+  for (int i = 0; i < 2; ++i) enter(200 + i, 2);
+  for (int i = 0; i < 5; ++i) gate.release();
+  CHECK(order == std::vector<int>{100, 101, 102, 103, 200, 104, 201});
+}
+
 TEST_CASE("a higher limit lets waiters in, a lower one drains without taking slots away") {
   ConcurrencyGate gate(1, queue_of(10));
   std::vector<int> order;
@@ -212,6 +230,34 @@ struct Caller {
 };
 
 }  // namespace
+
+TEST_CASE("who leaves while its function runs on another thread waits until it has returned") {
+  struct Slow {
+    std::atomic<bool> running = false;
+    std::atomic<bool> leaving = false;
+    std::atomic<bool> returned = false;
+    Waiter waiter{[](void* self) {
+                    auto* slow = static_cast<Slow*>(self);
+                    slow->running = true;
+                    while (!slow->leaving) std::this_thread::yield();
+                    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+                    slow->returned = true;
+                  },
+                  this};
+  };
+  ConcurrencyGate gate(1, queue_of(1));
+  Slow slow;
+  Waiter holder;
+  REQUIRE(gate.enter(holder, 0) == Enter::granted);
+  REQUIRE(gate.enter(slow.waiter, 0) == Enter::queued);
+  std::thread releaser([&] { gate.release(); });
+  while (!slow.running) std::this_thread::yield();
+  slow.leaving = true;
+  CHECK_FALSE(gate.leave_queue(slow.waiter));
+  CHECK(slow.returned);
+  releaser.join();
+  CHECK(gate.in_flight() == 1);
+}
 
 TEST_CASE("under threads that wait, give up and release, the limit holds and nothing is left") {
   constexpr int limit = 3;
