@@ -7,59 +7,15 @@
 
 #include "protocol/json_cursor.hpp"
 #include "protocol/prompt_walk.hpp"
+#include "protocol/request_keys.hpp"
 
 namespace flashgate {
 namespace {
 
-enum class Key {
-  model,
-  stream,
-  stream_options,
-  max_tokens,
-  max_completion_tokens,
-  max_output_tokens,
-  messages,
-  input,
-  prompt,
-  system,
-  instructions,
-  tools,
-  functions,
-  response_format,
-  text,
-  n,
-  user,
-  metadata,
-  prompt_cache_key,
-  previous_response_id,
-  store,
-  unknown,
-};
-
-constexpr std::array<std::string_view, 21> key_names = {"model",
-                                                        "stream",
-                                                        "stream_options",
-                                                        "max_tokens",
-                                                        "max_completion_tokens",
-                                                        "max_output_tokens",
-                                                        "messages",
-                                                        "input",
-                                                        "prompt",
-                                                        "system",
-                                                        "instructions",
-                                                        "tools",
-                                                        "functions",
-                                                        "response_format",
-                                                        "text",
-                                                        "n",
-                                                        "user",
-                                                        "metadata",
-                                                        "prompt_cache_key",
-                                                        "previous_response_id",
-                                                        "store"};
-
 constexpr std::string_view bad_json =
     "the request body is not valid JSON; send one JSON object in UTF-8 (RFC 8259)";
+
+constexpr std::string_view too_deep = "the request body is nested too deeply";
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -76,8 +32,9 @@ class FactsReader {
   boost::system::result<RequestFacts, ApiError> read() {
     if (json_.type() != JsonType::object) {
       json_.skip();
-      return refusal(!json_.failed() && json_.at_end() ? "the request body must be a JSON object"
-                                                       : bad_json);
+      const bool valid = !json_.failed() && json_.at_end();
+      if (json_.too_deep()) return refusal(too_deep);
+      return refusal(valid ? "the request body must be a JSON object" : bad_json);
     }
     json_.begin_object();
     facts_.object_begin = json_.offset_here();
@@ -89,7 +46,7 @@ class FactsReader {
     }
     facts_.object_empty = members == 0;
     if (!refused_.empty()) return refusal(refused_, param_);
-    if (json_.too_deep()) return refusal("the request body is nested too deeply");
+    if (json_.too_deep()) return refusal(too_deep);
     if (!json_.at_end()) return refusal(bad_json);
     if (!facts_.has_model) return refusal("model is missing; name a model or \"auto\"", "model");
     settle();
@@ -111,24 +68,25 @@ class FactsReader {
     return false;
   }
 
-  Key identify(JsonString key) {
+  RequestKey identify(JsonString key) {
     std::string decoded;
     std::string_view name = key.raw;
     if (key.escaped) {
       append_decoded(decoded, key, RequestFacts::name_bytes_max);
       name = decoded;
     }
-    const auto* const found = std::find(key_names.begin(), key_names.end(), name);
-    if (found != key_names.end()) return static_cast<Key>(found - key_names.begin());
+    const auto* const found = std::find(request_key_names.begin(), request_key_names.end(), name);
+    if (found != request_key_names.end())
+      return static_cast<RequestKey>(found - request_key_names.begin());
     // Some backends match keys without regard to case, and would take this one for the model.
     if (equals_ignoring_case(name, "model"))
       refuse("a key differs from model only in case", "model");
-    return Key::unknown;
+    return RequestKey::unknown;
   }
 
-  bool read_member(Key key) {
+  bool read_member(RequestKey key) {
     if (!refused_.empty()) return false;
-    if (key == Key::unknown) {
+    if (key == RequestKey::unknown) {
       json_.skip();
       return true;
     }
@@ -136,68 +94,69 @@ class FactsReader {
     // Readers disagree on which of two equal keys counts; we would route by the one and the
     // backend act on the other.
     if ((seen_ & bit) != 0) {
-      return refuse("the request body has a key twice", key_names[static_cast<std::size_t>(key)]);
+      return refuse("the request body has a key twice",
+                    request_key_names[static_cast<std::size_t>(key)]);
     }
     seen_ |= bit;
     return read_value(key);
   }
 
-  bool read_value(Key key) {
+  bool read_value(RequestKey key) {
     switch (key) {
-      case Key::model:
+      case RequestKey::model:
         return read_model();
-      case Key::stream:
+      case RequestKey::stream:
         return read_stream();
-      case Key::stream_options:
+      case RequestKey::stream_options:
         return read_stream_options();
-      case Key::max_tokens:
+      case RequestKey::max_tokens:
         return read_limit("max_tokens", facts_.max_tokens_given, facts_.max_tokens_range);
-      case Key::max_completion_tokens:
-      case Key::max_output_tokens:
+      case RequestKey::max_completion_tokens:
+      case RequestKey::max_output_tokens:
         return read_completion_limit(key);
-      case Key::messages:
-      case Key::input:
-      case Key::prompt:
+      case RequestKey::messages:
+      case RequestKey::input:
+      case RequestKey::prompt:
         prompt_.walk_conversation();
         return true;
-      case Key::system:
-      case Key::instructions:
+      case RequestKey::system:
+      case RequestKey::instructions:
         prompt_.walk_system();
         return true;
-      case Key::tools:
-      case Key::functions:
+      case RequestKey::tools:
+      case RequestKey::functions:
         return read_tools();
-      case Key::response_format:
+      case RequestKey::response_format:
         return read_format();
-      case Key::text:
+      case RequestKey::text:
         return read_text_options();
       default:
         return read_small(key);
     }
   }
 
-  bool read_small(Key key) {
+  bool read_small(RequestKey key) {
     switch (key) {
-      case Key::n:
+      case RequestKey::n:
         if (json_.type() == JsonType::number) {
           facts_.choices = static_cast<int>(
               std::clamp<std::int64_t>(json_integer(json_.number()), 1, choices_max));
           return true;
         }
         break;
-      case Key::user:
+      case RequestKey::user:
         read_name(facts_.user);
         return true;
-      case Key::prompt_cache_key:
+      case RequestKey::prompt_cache_key:
         read_name(facts_.prompt_cache_key);
         return true;
-      case Key::metadata:
+      case RequestKey::metadata:
         read_metadata();
         return true;
-      case Key::previous_response_id:
+      case RequestKey::previous_response_id:
         facts_.has_foreign_state |= json_.type() != JsonType::null;
         break;
-      case Key::store:
+      case RequestKey::store:
         if (json_.type() == JsonType::boolean) {
           facts_.store = json_.boolean();
           return true;
@@ -281,13 +240,13 @@ class FactsReader {
     return true;
   }
 
-  bool read_completion_limit(Key key) {
+  bool read_completion_limit(RequestKey key) {
     if (!facts_.max_completion_tokens_range.empty()) {
       return refuse("give max_completion_tokens or max_output_tokens, not both",
-                    key_names[static_cast<std::size_t>(key)]);
+                    request_key_names[static_cast<std::size_t>(key)]);
     }
-    return read_limit(key_names[static_cast<std::size_t>(key)], facts_.max_completion_tokens_given,
-                      facts_.max_completion_tokens_range);
+    return read_limit(request_key_names[static_cast<std::size_t>(key)],
+                      facts_.max_completion_tokens_given, facts_.max_completion_tokens_range);
   }
 
   bool read_tools() {
@@ -298,7 +257,7 @@ class FactsReader {
     return true;
   }
 
-  /// {"type": …}; the schema in it is part of the prompt for most backends.
+  /// {"type": …}; its schema becomes part of the prompt.
   bool read_format() {
     if (json_.type() != JsonType::object) {
       json_.skip();

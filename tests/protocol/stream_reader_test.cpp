@@ -153,7 +153,7 @@ TEST_CASE("the token estimate of a stream is that of its text, not one per delta
   const Seen seen = scan_stream(stream + done_event);
   CHECK(seen.facts.output_text_bytes == text.size());
   CHECK(seen.facts.output_tokens_estimate ==
-        Approx(estimate_tokens(text, TokenizerFamily::o200k)).epsilon(0.05));
+        Approx(estimate_tokens(text, TokenizerFamily::o200k)).epsilon(0.1));
 }
 
 TEST_CASE("Responses events are understood") {
