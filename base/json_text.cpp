@@ -96,8 +96,9 @@ void append_json_string(std::string& out, std::string_view text) {
 std::size_t utf8_prefix(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text.size();
   std::size_t at = bytes_max;
-  for (int back = 0; back < 4 && at > 0; ++back) {
+  for (int back = 0; back < 4; ++back) {
     if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80) return at;
+    if (at == 0) break;
     --at;
   }
   return bytes_max;
