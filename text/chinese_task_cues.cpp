@@ -229,6 +229,8 @@ constexpr TaskCue cues[] = {
 // clang-format on
 }  // namespace
 
-std::span<const TaskCue> chinese_task_cues() { return cues; }
+std::span<const TaskCue> chinese_task_cues() {
+  return cues;
+}
 
 }  // namespace flashgate::detail

@@ -364,6 +364,8 @@ constexpr TaskCue cues[] = {
 // clang-format on
 }  // namespace
 
-std::span<const TaskCue> english_task_cues() { return cues; }
+std::span<const TaskCue> english_task_cues() {
+  return cues;
+}
 
 }  // namespace flashgate::detail
