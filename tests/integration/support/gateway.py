@@ -133,6 +133,7 @@ class Gateway:
 
     def admin(self, path, method="GET", body=None, **more):
         """One request to the admin plane."""
+        more.setdefault("host", f"127.0.0.1:{self.admin_port}")
         with FakeClient(self.admin_port) as one:
             return one.exchange(body, method=method, path=path,
                                 headers=[("Connection", "close")], **more)
@@ -169,7 +170,9 @@ class Gateway:
         found = {}
         for line in text.splitlines():
             if line and not line.startswith("#"):
-                name, labels, value = SAMPLE.match(line).groups()
+                sample = SAMPLE.match(line)
+                assert sample, f"not a sample: {line!r}"
+                name, labels, value = sample.groups()
                 found.setdefault(name, []).append((dict(LABEL.findall(labels or "")),
                                                    float(value)))
         return found
