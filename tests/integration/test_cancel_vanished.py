@@ -88,7 +88,8 @@ def vanish(folder, steps, limits):
             assert gw.alive()
         finally:
             cut.set()
-            gw.terminate()
+            gw.process.kill()
+            gw.process.wait()
             backend.close()
 
     threads = [in_thread(client_side), in_thread(server_side)]

@@ -311,8 +311,14 @@ def test_a_large_json_answer_meets_no_body_limit(gateway, backend, framing):
     assert line["input_tokens"] == 2048, line
 
 
+def read_on(connection):
+    """Reads until the peer leaves."""
+    while connection.recv(5):
+        pass
+
+
 @pytest.mark.parametrize("status", [413, 429, 400])
-@pytest.mark.parametrize("end", [Fin(), Rst(), Stall(3)], ids=["fin", "rst", "stays"])
+@pytest.mark.parametrize("end", [Fin(), Rst(), read_on], ids=["fin", "rst", "reads-on"])
 def test_an_early_answer_beats_the_unfinished_upload(gateway, backend, status, end):
     """RES-15: the client gets that status, not 502 'write failed'."""
     gw = gateway(backend)
@@ -344,7 +350,7 @@ def test_an_early_success_is_delivered_too(gateway, backend):
 GARBAGE = {
     "text": b"Hello, this is not HTTP at all\r\n\r\n",
     "empty-lines": b"\r\n" * 40 + b"x\r\n\r\n",
-    "http2": b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64",
+    "http2": b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64\r\n\r\n",
     "version": b"HTTP/3.7 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     "status": b"HTTP/1.1 99999 OK\r\nContent-Length: 2\r\n\r\n{}",
     "status-word": b"HTTP/1.1 abc OK\r\nContent-Length: 2\r\n\r\n{}",

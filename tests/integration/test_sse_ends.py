@@ -215,13 +215,14 @@ HALF = wire.delta("lost")[:40]
 
 
 @pytest.mark.parametrize("end", [Fin(), Rst()], ids=["fin", "rst"])
-@pytest.mark.parametrize("where", ["mid-event", "between-lines", "between-events", "mid-chunk",
-                                   "mid-size"])
+@pytest.mark.parametrize("where", ["mid-event", "between-lines", "between-data-lines",
+                                   "between-events", "mid-chunk", "mid-size"])
 def test_a_stream_cut_in_the_middle_ends_by_p1(gateway, backends, end, where):
     """SSE-18: the client never sees the half event, nor a bare clean end."""
     backend, spare = backends(), backends()
     gw = gateway(backend, fallback=spare, attempts=3)
     rest = {"mid-event": wire.chunk(HALF), "between-lines": wire.chunk(wire.delta("lost")[:-1]),
+            "between-data-lines": wire.chunk(b'data: {"choices":[{"index":0,\n'),
             "between-events": b"", "mid-chunk": wire.chunk(wire.delta("lost"))[:30],
             "mid-size": b"1"}[where]
     backend.then(wire.H200 + wire.chunk(wire.ROLE) + wire.chunk(wire.delta("a")) +

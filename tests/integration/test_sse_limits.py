@@ -78,8 +78,8 @@ def test_a_backend_that_never_ends_its_event_costs_no_memory(gateway, backend, k
              "data-lines": b"data: x\n" * 8192, "comments": b": ping\n\n" * 8192,
              "roles": wire.ROLE * 400, "blank-lines": b"\n" * 65_536}[kind]
     size = 192 * MB if kind.startswith("line") else 48 * MB
-    backend.then(*endless(first, piece, size))
     gw.chat()
+    backend.then(endless(first, piece, size))
     before = gw.rss_bytes()
     with gw.client() as client:
         client.send_chat(stream=True)
@@ -114,7 +114,7 @@ def test_clients_that_read_nothing_are_dropped_and_cost_little(gateway, backend)
     """SSE-24: back-pressure, then the write stall time-out; the backend is not blamed."""
     gw = gateway(profile(backend, breaker={"consecutive_failures": 2, "cooldown": "30s"}),
                  limits={"client_stall": "1s", "stream_buffer": "256KiB"})
-    backend.always(*flood(200 * MB))
+    backend.always(flood(200 * MB))
     before = gw.rss_bytes()
     clients = [FakeClient(gw.port, receive_buffer=4096) for _ in range(20)]
     for one in clients:
@@ -137,7 +137,7 @@ def test_a_slow_reader_is_not_a_stalled_one_and_the_backend_is_not_idle(gateway,
     """SSE-24: progress keeps a client; the idle timer pauses while we do not read."""
     gw = gateway(profile(backend, timeouts={"idle": "400ms"}),
                  limits={"client_stall": "1500ms", "stream_buffer": "64KiB"})
-    backend.always(*flood(24 * MB))
+    backend.always(flood(24 * MB))
     with FakeClient(gw.port, receive_buffer=65_536) as client:
         client.send_chat(stream=True)
         end = time.monotonic() + 3
@@ -153,7 +153,7 @@ def test_a_slow_reader_is_not_a_stalled_one_and_the_backend_is_not_idle(gateway,
 def test_one_stalled_client_does_not_hold_up_others(gateway, backend):
     """SSE-24."""
     gw = gateway(backend)
-    backend.then(*flood(100 * MB))
+    backend.then(flood(100 * MB))
     with FakeClient(gw.port, receive_buffer=4096) as stalled:
         stalled.send_chat(stream=True)
         backend.wait_requests(1)

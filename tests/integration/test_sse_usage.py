@@ -168,4 +168,4 @@ def test_nonsense_in_usage_does_no_harm(gateway, backend, usage):
     assert gw.chat(stream=True, **ASK).body == b"".join(events)
     line, = assert_at_rest(gw, backend, calls=1, outcome="ok")
     for name in ("input_tokens", "output_tokens"):
-        assert 0 <= line[name] < 1e9, line
+        assert 0 <= line[name] <= 1e12, line

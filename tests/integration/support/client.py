@@ -31,6 +31,8 @@ class Response:
     head_at: float = 0.0
     done_at: float = 0.0
     trailers: list = field(default_factory=list)
+    reading: object = None
+    deadline: float = 0.0
 
     def header(self, name):
         found = [v for n, v in self.headers if n.lower() == name.lower()]
@@ -184,31 +186,42 @@ class FakeClient:
             yield piece
 
     def _body_pieces(self, response, deadline):
+        """The pieces still to come. One generator a response: a reader may stop and go on."""
+        response.deadline = deadline
+        if response.reading is None:
+            response.reading = self._all_pieces(response)
+        while True:
+            try:
+                yield next(response.reading)
+            except StopIteration:
+                return
+
+    def _all_pieces(self, response):
         if response.framing == "none":
             response.complete = True
         elif response.framing == "chunked":
-            yield from self._chunks(response, deadline)
+            yield from self._chunks(response)
         elif response.framing == "close":
             while True:
                 if self.buffer:
                     piece, self.buffer = self.buffer, b""
                     yield piece
-                elif not self._more(deadline):
+                elif not self._more(response.deadline):
                     response.complete = self.end == "eof"
                     return
         else:
             left = int(response.framing)
             while left:
-                if not self.buffer and not self._more(deadline):
+                if not self.buffer and not self._more(response.deadline):
                     return
                 piece, self.buffer = self.buffer[:left], self.buffer[left:]
                 left -= len(piece)
                 yield piece
             response.complete = True
 
-    def _chunks(self, response, deadline):
+    def _chunks(self, response):
         while True:
-            line = self._line(deadline)
+            line = self._line(response.deadline)
             if line is None:
                 return
             digits = line.split(b";", 1)[0]
@@ -217,7 +230,7 @@ class FakeClient:
             left = int(digits, 16)
             if left == 0:
                 while True:
-                    line = self._line(deadline)
+                    line = self._line(response.deadline)
                     if line is None:
                         return
                     if line == b"":
@@ -225,13 +238,13 @@ class FakeClient:
                         return
                     response.trailers.append(line)
             while left:
-                if not self.buffer and not self._more(deadline):
+                if not self.buffer and not self._more(response.deadline):
                     return
                 piece, self.buffer = self.buffer[:left], self.buffer[left:]
                 left -= len(piece)
                 yield piece
             while len(self.buffer) < 2:
-                if not self._more(deadline):
+                if not self._more(response.deadline):
                     return
             if self.buffer[:2] != b"\r\n":
                 raise BadFraming(f"after a chunk came {self.buffer[:20]!r}")
