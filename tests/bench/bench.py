@@ -241,7 +241,7 @@ def main():
                 text += deep.sections(bench, chosen)
         finally:
             bench.close()
-    text += report.footer()
+    text += report.footer(chosen.write)
     if chosen.write:
         Path(chosen.write).write_text(text, encoding="utf-8")
     if chosen.json:

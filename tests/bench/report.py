@@ -29,6 +29,8 @@ METHOD = """\
 - *direct* is the load generator on the backend without a proxy.
 """
 
+READING = "## Reading the numbers"
+
 UNPROVED = """\
 ## What this does not prove
 
@@ -57,11 +59,14 @@ def header(chosen, version_lines):
              f"kernel {platform.release().split('-')[0]}",
              f"- {chosen.repetitions} repetitions, {time.strftime('%Y-%m-%d')}"]
     lines += ["- " + line for line in version_lines]
-    return "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + "\n\n## Results\n\n"
 
 
-def footer():
-    return UNPROVED
+def footer(path):
+    """What is not proved, then whatever a person wrote under `READING` in the earlier report."""
+    earlier = Path(path).read_text(encoding="utf-8") if path and Path(path).exists() else ""
+    at = earlier.find(READING)
+    return UNPROVED + ("\n" + earlier[at:] if at >= 0 else "")
 
 
 def spread(values, digits=1):
