@@ -57,7 +57,8 @@ bool has_errors(const std::vector<Diagnostic>& diagnostics);
 /// Compiler style: file:line:col, the source line, a caret, and a suggestion.
 std::string render(const std::vector<Diagnostic>& diagnostics, std::string_view yaml_text,
                    bool color);
-/// {"ok":…,"errors":n,"warnings":n,"diagnostics":[{severity,file,line,column,path,message,suggestion}]}
+/// {"ok", "errors", "warnings", "diagnostics": [{severity, file, line, column, path, message,
+/// suggestion}]}
 std::string render_json(const std::vector<Diagnostic>& diagnostics);
 
 /// JSON Schema (draft 7) of the file, for editors; deploy/flashgate.schema.json is this text.

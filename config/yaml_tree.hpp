@@ -26,7 +26,7 @@ struct YamlNode {
   std::string text{};  // scalar
   bool plain = false;  // scalar without quotes: `yes`, `010` and `~` mean themselves only here
   std::vector<YamlNode> items{};
-  std::vector<YamlMember> members{};
+  std::vector<YamlMember> members;
 
   const YamlMember* find(std::string_view key) const;
 };
@@ -34,7 +34,7 @@ struct YamlNode {
 struct YamlMember {
   std::string key{};
   Place place{};
-  YamlNode value{};
+  YamlNode value;
 };
 
 struct YamlFault {
