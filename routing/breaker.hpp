@@ -1,5 +1,5 @@
 #pragma once
-// Circuit breaker of one backend × model. Closed while traffic flows; opens on failures in a row or
+// Circuit breaker of one backend x model. Closed while traffic flows; opens on failures in a row or
 // on a failure ratio; after a jittered cool-down exactly one probe, leased, decides. Results carry
 // the epoch they were admitted in, and late ones don't count. Any thread; short critical sections.
 #include <array>

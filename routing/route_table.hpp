@@ -20,7 +20,7 @@ struct RouteProfile {
   TokenizerFamily tokenizer = TokenizerFamily::o200k;
   std::int64_t context_length = 0;       // 0: unknown
   std::int64_t max_tokens = 0;           // cap; 0: none
-  std::vector<std::string> endpoints{};  // empty: all; "chat", "embeddings", "/v1/audio/speech", …
+  std::vector<std::string> endpoints{};  // empty: all; "chat", "audio", "/v1/audio/speech"...
   std::vector<std::string> capabilities{};  // empty: all; tools, vision, json_schema
 };
 
