@@ -18,9 +18,9 @@ struct RouteProfile {
   std::string model{};  // sent to the backend
   std::vector<std::string> aliases{};
   TokenizerFamily tokenizer = TokenizerFamily::o200k;
-  std::int64_t context_length = 0;       // 0: unknown
-  std::int64_t max_tokens = 0;           // cap; 0: none
-  std::vector<std::string> endpoints{};  // empty: all; "chat", "audio", "/v1/audio/speech"...
+  std::int64_t context_length = 0;          // 0: unknown
+  std::int64_t max_tokens = 0;              // cap; 0: none
+  std::vector<std::string> endpoints{};     // empty: all; "chat", "audio", "/v1/audio/speech"...
   std::vector<std::string> capabilities{};  // empty: all; tools, vision, json_schema
 };
 

@@ -210,7 +210,7 @@ TEST_CASE("a slot belongs to its object and is given back once") {
 
 namespace {
 
-/// A caller with a mailbox of its own, as a session on some thread has. Nothing here waits for
+/// A caller with a mailbox of its own, as a call on some thread has. Nothing here waits for
 /// time: a caller decides by dice to give up right after it was queued.
 struct Caller {
   std::mutex mutex;
