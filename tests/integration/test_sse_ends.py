@@ -202,12 +202,14 @@ def test_an_empty_stream_without_another_candidate_is_an_error(gateway, backend)
     assert line["outcome"] != "ok"
 
 
-def test_a_finished_answer_without_text_is_not_empty(gateway, backend):
-    """SSE-17, the control: a model may stop at once."""
+@pytest.mark.parametrize("reason", ["content_filter", "length"])
+def test_a_finished_answer_without_text_is_not_empty(gateway, backend, reason):
+    """SSE-17, the control: a refusal by filter, or a budget spent on hidden reasoning, is an
+    answer; asking again costs money and gives the same."""
     gw = gateway(backend, attempts=3)
-    backend.then(wire.stream_200(wire.ROLE, wire.FIN(), wire.USAGE, wire.DONE))
+    backend.then(wire.stream_200(wire.ROLE, wire.FIN(reason), wire.USAGE, wire.DONE))
     answer = gw.chat(stream=True)
-    assert answer.complete and answer.sse().finish_reasons() == ["stop"]
+    assert answer.complete and answer.sse().finish_reasons() == [reason], answer.body
     assert_at_rest(gw, backend, calls=1, attempts=1, outcome="ok")
 
 
