@@ -88,10 +88,12 @@ void Attempt::release_connection() {
   call_.worker().pool(backend_).put(std::move(connection_), now, head_.keep);
 }
 
-Task<IoResult> Attempt::read(void* to, std::size_t bytes, TimePoint at, Stop reason) {
+Task<IoResult> Attempt::read(void* to, std::size_t bytes, TimePoint at, Stop reason, bool eager) {
   call_.monitor().watch(*connection_, at, reason, call_.worker().now());
   IoResult got;
   if (connection_->is_tls()) {
+    got = co_await connection_->read_some(to, bytes);
+  } else if (eager) {
     got = co_await connection_->read_some(to, bytes);
   } else {
     do {
@@ -134,7 +136,7 @@ bool Attempt::dial_failed(DialFault fault, const std::string& detail) {
 Task<bool> Attempt::connect_fresh() {
   reused_ = false;
   Worker& worker = call_.worker();
-  Dial dial(worker.executor(), worker.resolver);
+  Dial dial(worker.executor(), worker.resolver());
   const TimePoint now = worker.now();
   call_.monitor().watch(dial, now + profile_.config.timeouts.connect, Stop::connect_timeout, now);
   const DialFault fault = co_await dial.run(backend_.dial);
@@ -302,7 +304,8 @@ Task<bool> Attempt::receive_head() {
       continue;
     }
     char* const room = raw_.prepare(Worker::read_bytes);
-    const IoResult got = co_await read(room, Worker::read_bytes, at, Stop::first_byte_timeout);
+    const IoResult got =
+        co_await read(room, Worker::read_bytes, at, Stop::first_byte_timeout, true);
     raw_.commit(got.bytes);
     if (got.error) {
       (void)head_ended(got);
@@ -318,6 +321,8 @@ Task<bool> Attempt::run() {
   for (bool fresh = false;; fresh = true) {
     const Sent sent = co_await send();
     bool has_head = false;
+    // Others first: under load the answer is here when it is this call's turn again.
+    if (sent == Sent::whole) co_await call_.worker().yield();
     if (sent != Sent::failed) has_head = co_await receive_head();
     if (has_head) break;
     if (!stale_ || fresh) co_return failure_.fault.fault == FaultClass::none;

@@ -51,8 +51,9 @@ class Attempt {
   TimePoint unary_until() const { return started_ + profile_.config.timeouts.total_unary; }
   bool asked_usage() const { return asked_usage_; }
 
-  /// Waits for bytes and puts them at `to`; TLS reads need memory of their own.
-  Task<IoResult> read(void* to, std::size_t bytes, TimePoint at, Stop reason);
+  /// Waits for bytes and puts them at `to`, which only an eager or a TLS read holds while it waits;
+  /// an eager one tries first.
+  Task<IoResult> read(void* to, std::size_t bytes, TimePoint at, Stop reason, bool eager = false);
   /// The exchange ended cleanly: the connection may serve again.
   void release_connection();
   void drop_connection();

@@ -64,6 +64,7 @@ class Attempts {
   bool choose_backend(Holding& holding);
   void refuse(ApiErrorKind kind, std::string message, std::optional<Duration> retry_after);
   void after_failure(Entry& entry, Attempt& attempt);
+  std::string fallback_reason(const std::string& profile) const;
   void settle(Holding& holding, Attempt& attempt);
   void count_attempt(Attempt& attempt, bool over);
   const Failure& decisive() const;
@@ -141,7 +142,7 @@ struct Grant {
 Task<bool> Attempts::enter_gate(Holding& holding) {
   ProfileState& profile = holding.profile;
   Worker& worker = call_.worker();
-  Grant grant{&worker.io, nullptr};
+  Grant grant{&worker.io(), nullptr};
   ConcurrencyGate::Waiter waiter(&Grant::called, &grant);
   // Made only when it is needed: most calls find room. Nothing can call before enter() returns
   // queued, and nothing reads it on this worker before the first await.
@@ -311,6 +312,14 @@ void Attempts::after_failure(Entry& entry, Attempt& attempt) {
   call_.failures.push_back(std::move(failure));
 }
 
+/// Why this profile and not the one that the route named: what happened there.
+std::string Attempts::fallback_reason(const std::string& profile) const {
+  const std::string_view code = api_error_row(call_.failures.back().kind).code;
+  const std::string then = "; " + profile + " after " + std::string(code);
+  const std::size_t room = reason_bytes_max - std::min(reason_bytes_max, then.size());
+  return call_.decision.reason.substr(0, room) + then;
+}
+
 /// True: the call is over.
 Task<bool> Attempts::round(Entry& entry) {
   ProfileState& profile = profile_of(entry);
@@ -327,6 +336,7 @@ Task<bool> Attempts::round(Entry& entry) {
   exchange.attempts = made_;
   exchange.retried = made_ > 1;
   exchange.profile = profile.config.name;
+  if (!call_.failures.empty()) exchange.reason = fallback_reason(profile.config.name);
   call_.recorder.set_profile(static_cast<int>(entry.candidate->profile));
   Attempt attempt(call_, profile, *holding.backend, *entry.candidate);
   const bool over = co_await attempt.run();
@@ -412,7 +422,8 @@ Task<void> Attempts::answer() {
     co_return;
   }
   std::string extra;
-  if (exhausted_ && made_ > 1) extra = "x-should-retry: false\r\n";
+  const bool tried = made_ > 1 || call_.runtime().config.retry.attempts > 1;
+  if (exhausted_ && tried) extra = "x-should-retry: false\r\n";
   call_.monitor().end_call();
   if (failure.status == 0) {
     co_await call_.recorder.refuse_with(error, outcome, extra);
@@ -425,7 +436,7 @@ Task<void> Attempts::answer() {
   if (error.retry_after)
     extra += "retry-after: " + std::to_string(error.retry_after->count()) + "\r\n";
   call_.recorder.append_headers(extra);
-  call_.exchange().error_code = failure.status == 429 ? "rate_limit_exceeded" : "upstream_error";
+  call_.exchange().error_code = failure.status == 429 ? "upstream_rate_limit" : "upstream_error";
   call_.recorder.finish(failure.status, outcome);
   co_await call_.session.answer(failure.status, extra, "application/json", failure.body);
 }
@@ -455,7 +466,7 @@ Task<void> end_interrupted(Call& call) {
                                    std::chrono::seconds(1)});
     co_return;
   }
-  const bool stalled = stop == Stop::client_stalled;
+  const bool stalled = stop == Stop::client_stalled || session.stalled();
   call.recorder.finish(499, stalled ? Outcome::client_stalled : Outcome::client_closed);
   session.client().reset();
 }

@@ -36,6 +36,7 @@ class Reply {
   Attempt& attempt_;
   Call& call_;
   BodyBuffer body_;
+  bool begun_ = false;  // what came with the head has been taken
   bool over_ = false;
 };
 
@@ -70,7 +71,8 @@ bool Reply::body_ended(const IoResult& got) {
 
 Task<Reply::Body> Reply::read_body(std::size_t bytes_max) {
   BodyDecoder& decoder = attempt_.decoder();
-  take(attempt_.raw().view().substr(attempt_.raw_begin()));
+  if (!begun_) take(attempt_.raw().view().substr(attempt_.raw_begin()));
+  begun_ = true;
   attempt_.raw().clear();
   while (decoder.state() == BodyDecoder::State::more) {
     if (body_.size() > bytes_max) co_return Body::too_long;
@@ -156,6 +158,12 @@ bool Reply::judge_error() {
 
 bool Reply::judge_success(ReplyFacts& facts) {
   attempt_.set_verdict(AttemptVerdict::success);
+  const bool should_answer =
+      may_change_model(call_.endpoint.api) || call_.endpoint.api == ApiKind::embeddings;
+  const bool bodiless = attempt_.head().status == 204 || attempt_.head().status == 304;
+  if (body_.empty() && should_answer && !bodiless)
+    return attempt_.fail(TransportFault::empty_reply, ApiErrorKind::upstream_empty,
+                         "The backend's answer is empty");
   if (!is_json() || body_.empty()) return true;
   facts = read_reply_facts(call_.endpoint.api, body_.view(), attempt_.profile().config.tokenizer);
   Failure& failure = attempt_.failure();
@@ -167,8 +175,6 @@ bool Reply::judge_success(ReplyFacts& facts) {
     attempt_.set_verdict(failure.fault.breaker);
     return false;
   }
-  const bool should_answer =
-      may_change_model(call_.endpoint.api) || call_.endpoint.api == ApiKind::embeddings;
   if (!facts.empty || !should_answer) return true;
   failure.fault = classify_transport(TransportFault::empty_reply);
   failure.kind = ApiErrorKind::upstream_empty;

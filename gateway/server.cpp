@@ -54,13 +54,13 @@ void Server::drain(Duration grace) {
   runtime_.draining = true;
   const TimePoint now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    asio::post(workers_[i]->io, [worker = workers_[i].get(), listener = listeners_[i].get()] {
+    asio::post(workers_[i]->io(), [worker = workers_[i].get(), listener = listeners_[i].get()] {
       listener->close();
       worker->drain_sessions(false);
     });
   if (!wait_for_quiet(runtime_, now + grace)) {
     for (const std::unique_ptr<Worker>& worker : workers_)
-      asio::post(worker->io, [one = worker.get()] { one->drain_sessions(true); });
+      asio::post(worker->io(), [one = worker.get()] { one->drain_sessions(true); });
     (void)wait_for_quiet(runtime_, std::chrono::steady_clock::now() + last_words_time);
   }
   stop_workers();

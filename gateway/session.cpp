@@ -1,5 +1,8 @@
 #include "gateway/session.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <array>
 #include <boost/asio/write.hpp>
 
@@ -24,6 +27,11 @@ Session::Session(Worker& worker, TcpSocket socket)
   worker_.runtime.connections.fetch_add(1, std::memory_order_relaxed);
   error_code ignored;
   client_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  // A client that vanished without a word acknowledges nothing: the kernel gives up for us.
+  using UserTimeout = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+  const auto stall =
+      std::chrono::duration_cast<std::chrono::milliseconds>(limits.client_stall).count();
+  client_.socket().set_option(UserTimeout(static_cast<int>(stall)), ignored);
   const auto peer = client_.socket().remote_endpoint(ignored);
   if (!ignored) peer_address_ = peer.address().to_string();
 }
@@ -50,12 +58,13 @@ Task<IoResult> Session::read_more(BodyBuffer& to, TimePoint at, Stop reason) {
     char* const room = to.prepare(Worker::read_bytes);
     got = co_await client_.read_some(room, Worker::read_bytes);
   } else {
-    do {
+    // Under load the bytes are here by now: one look saves arming the descriptor.
+    got = client_.try_read(to.prepare(Worker::read_bytes), Worker::read_bytes);
+    while (got.error == asio::error::would_block) {
       got.error = co_await client_.wait_readable();
       if (got.error) break;
-      char* const room = to.prepare(Worker::read_bytes);
-      got = client_.try_read(room, Worker::read_bytes);
-    } while (got.error == asio::error::would_block);
+      got = client_.try_read(to.prepare(Worker::read_bytes), Worker::read_bytes);
+    }
   }
   monitor_.unwatch();
   to.commit(got.bytes);
@@ -67,6 +76,7 @@ Task<bool> Session::write(std::span<const asio::const_buffer> buffers) {
   monitor_.watch(client_, now + runtime().config.limits.client_stall, Stop::client_stalled, now);
   const IoResult written = co_await client_.write_all(buffers);
   monitor_.unwatch();
+  if (written.error == asio::error::timed_out) stalled_ = true;
   co_return !written.error;
 }
 
@@ -74,9 +84,13 @@ Task<bool> Session::answer(int status, std::string_view extra_headers,
                            std::string_view content_type, std::string_view body) {
   std::string top = "HTTP/1.1 " + std::to_string(status) + " ";
   top += status_phrase(status);
-  top += "\r\nContent-Type: ";
-  top += content_type;
-  top += "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  top += "\r\n";
+  const bool has_content = status >= 200 && status != 204 && status != 304;  // RFC 9110 §8.6
+  if (has_content) {
+    top += "Content-Type: ";
+    top += content_type;
+    top += "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  }
   top += extra_headers;
   if (!keeps_alive())
     top += "Connection: close\r\n";
@@ -193,6 +207,8 @@ Task<void> Session::run() {
     monitor_.end_call();
     if (!keeps_alive() || !client_.is_open()) break;
     next_request();
+    // Others first: by the time it is this session's turn again, the next request may be here.
+    co_await worker_.yield();
   }
   client_.shutdown_send();
 }

@@ -33,6 +33,8 @@ class Session {
   /// False: the answer must say close.
   bool keeps_alive() const { return keep_alive_ && !draining_; }
   void close_after() { keep_alive_ = false; }
+  /// The client's kernel has acknowledged nothing for client_stall.
+  bool stalled() const { return stalled_; }
 
   /// Body bytes that came with the head, and what follows them.
   BodyBuffer& input() { return in_; }
@@ -70,6 +72,7 @@ class Session {
   bool keep_alive_ = true;
   bool draining_ = false;
   bool idle_ = false;
+  bool stalled_ = false;
 };
 
 }  // namespace flashgate

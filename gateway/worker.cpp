@@ -1,6 +1,7 @@
 #include "gateway/worker.hpp"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <cstdio>
 #include <exception>
 #include <random>
@@ -37,13 +38,20 @@ Worker::Worker(Runtime& shared, Metrics::Slot& slot)
     : runtime(shared),
       metrics(slot),
       wheel(std::chrono::steady_clock::now()),
-      resolver(io.get_executor()),
+      io_(std::make_unique<asio::io_context>(1)),
+      resolver_(std::make_unique<Resolver>(io_->get_executor())),
       pools_(shared.backends.size()) {
   std::random_device seed;
   for (std::uint64_t& word : dice_) word = (std::uint64_t{seed()} << 32) | seed();
 }
 
-Worker::~Worker() = default;
+/// Sessions that are still suspended are destroyed with the io_context, and use the rest of this
+/// worker as they go; what holds sockets must go before it.
+Worker::~Worker() {
+  pools_.clear();
+  resolver_.reset();
+  io_.reset();
+}
 
 double Worker::roll() {
   return static_cast<double>(next_random(dice_) >> 11) * 0x1.0p-53;
@@ -79,6 +87,10 @@ void Worker::drain_sessions(bool hard) {
   for (Session* session : sessions) session->drain(hard);
 }
 
+Task<void> Worker::yield() {
+  co_await asio::post(*io_, asio::use_awaitable_t<Executor>{});
+}
+
 Task<void> Worker::tick() {
   SteadyTimer timer(executor());
   TimePoint due = now() + TimerWheel::tick;
@@ -98,9 +110,9 @@ Task<void> Worker::tick() {
 
 void Worker::run() {
   spawn(executor(), "tick", tick());
-  while (!io.stopped()) {
+  while (!io_->stopped()) {
     try {
-      io.run();
+      io_->run();
       return;
     } catch (const std::exception& escaped) {
       std::fprintf(stderr, "flashgate: a handler threw: %s\n", escaped.what());

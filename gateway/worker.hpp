@@ -28,7 +28,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  Executor executor() { return io.get_executor(); }
+  asio::io_context& io() { return *io_; }
+  Executor executor() { return io_->get_executor(); }
   TimePoint now() const { return std::chrono::steady_clock::now(); }
   /// In [0, 1).
   double roll();
@@ -36,25 +37,29 @@ class Worker {
 
   BodyBuffer take_buffer();
   void give_buffer(BodyBuffer buffer);
+  Resolver& resolver() { return *resolver_; }
   UpstreamPool& pool(const Backend& backend) { return pools_[backend.index]; }
+
+  /// Lets everything that is ready run before this coroutine goes on; no system call.
+  Task<void> yield();
 
   /// Runs until stop(); rethrows nothing.
   void run();
-  void stop() { io.stop(); }
+  void stop() { io_->stop(); }
   /// Idle sessions close; busy ones are told when `hard`.
   void drain_sessions(bool hard);
 
-  asio::io_context io{1};
   Runtime& runtime;
   Metrics::Slot& metrics;
   TimerWheel wheel;
-  Resolver resolver;
   std::array<char, scratch_bytes> scratch{};
   std::unordered_set<Session*> sessions{};
 
  private:
   Task<void> tick();
 
+  std::unique_ptr<asio::io_context> io_;
+  std::unique_ptr<Resolver> resolver_;
   std::vector<UpstreamPool> pools_;
   std::vector<BodyBuffer> buffers_{};
   std::array<std::uint64_t, 4> dice_{};
