@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "cli/check.hpp"
 #include "cli/demo.hpp"
+#include "cli/explain.hpp"
+#include "cli/schema.hpp"
 #include "cli/serve.hpp"
 #include "cli/sim.hpp"
 
@@ -41,6 +44,28 @@ int run_command_line(int argc, char** argv) {
       app.add_subcommand("demo", "run the gateway over two simulated backends");
   add_listen_options(*demo_app, demo);
   demo_app->callback([&] { chosen = [&] { return run_demo(demo); }; });
+
+  CheckCommand check;
+  CLI::App* const check_app = app.add_subcommand("check", "find everything wrong with a file");
+  check_app->add_option("file,-c,--config", check.config, "configuration file");
+  check_app->add_flag("--json", check.json, "findings as JSON");
+  check_app->add_flag("--upgrade", check.upgrade, "print the file in the current version");
+  check_app->callback([&] { chosen = [&] { return run_check(check); }; });
+
+  ExplainCommand explain;
+  CLI::App* const explain_app =
+      app.add_subcommand("explain", "say where a request would go, and why");
+  explain_app->add_option("-c,--config", explain.config, "configuration file");
+  explain_app->add_option("request", explain.request,
+                          "file with the JSON body; - is standard input");
+  explain_app->add_option("--path", explain.path, "endpoint, e.g. /v1/chat/completions");
+  explain_app->add_option("-H,--header", explain.headers, "a header, `name: value`; repeatable");
+  explain_app->add_flag("--json", explain.json, "as JSON");
+  explain_app->callback([&] { chosen = [&] { return run_explain(explain); }; });
+
+  CLI::App* const schema_app =
+      app.add_subcommand("schema", "print the JSON Schema of the configuration");
+  schema_app->callback([&] { chosen = [] { return run_schema(); }; });
 
   SimCommand sim;
   CLI::App* const sim_app = app.add_subcommand("sim", "run one simulated backend");

@@ -70,6 +70,14 @@ class Checker {
   void unknown(const Section& section, const YamlMember& member, const std::string& path) {
     const auto& later = section.not_yet;
     if (std::find(later.begin(), later.end(), member.key) != later.end()) {
+      // Refusing these would refuse the files of the next version; ignoring the others would
+      // leave out a protection that the owner counts on.
+      static constexpr std::string_view harmless[] = {"health", "warmup", "affinity", "store"};
+      if (std::find(std::begin(harmless), std::end(harmless), member.key) != std::end(harmless)) {
+        findings_.warning(member.place, join(path, member.key),
+                          quoted(member.key) + " has no effect in this version yet", "");
+        return;
+      }
       findings_.error(member.place, join(path, member.key),
                       quoted(member.key) + " is not available in this version yet", "remove it");
       return;

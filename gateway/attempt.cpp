@@ -303,10 +303,21 @@ Task<bool> Attempt::receive_head() {
       scanner_.reset();
       continue;
     }
+    const HeartbeatConfig& beat = call_.runtime().config.heartbeat;
+    const bool beats = !unary && beat.before_first_token && beat.interval > Duration::zero();
+    const TimePoint beat_at = beats ? call_.worker().now() + beat.interval : TimePoint::max();
+    const bool beat_first = beat_at < at;
     char* const room = raw_.prepare(Worker::read_bytes);
-    const IoResult got =
-        co_await read(room, Worker::read_bytes, at, Stop::first_byte_timeout, true);
+    const IoResult got = co_await read(room, Worker::read_bytes, beat_first ? beat_at : at,
+                                       beat_first ? Stop::recheck : Stop::first_byte_timeout, true);
     raw_.commit(got.bytes);
+    if (got.error && call_.monitor().stop() == Stop::recheck) {
+      const bool written = co_await beat_before_answer(call_);
+      if (written) continue;
+      drop_connection();
+      call_.monitor().end_now(Stop::client_left);
+      co_return false;
+    }
     if (got.error) {
       (void)head_ended(got);
       co_return false;
@@ -353,6 +364,12 @@ void Attempt::learn_usage(const TokenUsage& usage, double output_estimate) {
     exchange.reasoning_tokens = usage.reasoning;
     if (estimated > 0 && usage.input > 0)
       profile_.learn(estimated, static_cast<double>(usage.input));
+    const Price& price = profile_.config.price;
+    exchange.has_cost = price.set;
+    exchange.cost = (static_cast<double>(usage.input - usage.cached) * price.input +
+                     static_cast<double>(usage.cached) * price.cached +
+                     static_cast<double>(usage.output) * price.output) /
+                    1e6;
   } else {
     exchange.token_source = TokenSource::estimate;
     exchange.output_tokens = static_cast<std::int64_t>(output_estimate + 0.5);

@@ -2,6 +2,7 @@
 // One attempt at one backend: connection, request, the head of the answer; then reply or
 // stream_relay carry the rest. Built from the target's own configuration alone, with the full body.
 // An attempt that did not reach the client leaves a Failure. One call's own.
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -62,6 +63,12 @@ class Attempt {
   bool fail(TransportFault fault, ApiErrorKind kind, std::string message);
   /// After an interrupted wait: true if the whole call is over, else the failure is set.
   bool interrupted(const char* waiting_for);
+  /// Gives back what the attempt holds, before the answer's last byte: a client that asks again at
+  /// once must find it free.
+  void settle() {
+    if (on_settle_) on_settle_();
+  }
+  void on_settle(std::function<void()> action) { on_settle_ = std::move(action); }
   void learn_usage(const TokenUsage& usage, double output_estimate);
 
  private:
@@ -88,6 +95,7 @@ class Attempt {
   UpstreamHead head_;
   BodyDecoder decoder_;
   Failure failure_;
+  std::function<void()> on_settle_{};
   TimePoint started_{};
   AttemptVerdict verdict_ = AttemptVerdict::neutral;
   bool reused_ = false;

@@ -13,6 +13,7 @@ namespace {
 /// Longer than this no client is held for a backend's Retry-After; it gets the 429 and the hint.
 constexpr Duration retry_wait_max = std::chrono::seconds(30);
 constexpr int reserve_rounds_max = 4;
+constexpr Duration quota_rest = std::chrono::minutes(1);
 
 /// What one attempt holds while it runs: a place at the profile, its tokens, its breaker permit.
 struct Holding {
@@ -29,6 +30,7 @@ struct Holding {
   Backend* backend = nullptr;
   Breaker::Permit permit{};
   bool counted = false;
+  bool settled = false;
 };
 
 struct Entry {
@@ -261,6 +263,8 @@ bool Attempts::may_go_on() {
 }
 
 void Attempts::settle(Holding& holding, Attempt& attempt) {
+  if (holding.settled) return;
+  holding.settled = true;
   const TimePoint now = call_.worker().now();
   holding.backend->breaker.release(holding.permit, attempt.verdict(), now, call_.worker().roll());
   const Exchange& exchange = call_.exchange();
@@ -271,6 +275,9 @@ void Attempts::settle(Holding& holding, Attempt& attempt) {
         now);
   else
     holding.profile.limiter.refund(holding.reservation, now);
+  holding.slot.reset();
+  if (holding.counted) holding.profile.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  holding.counted = false;
 }
 
 void Attempts::count_attempt(Attempt& attempt, bool over) {
@@ -293,6 +300,9 @@ void Attempts::after_failure(Entry& entry, Attempt& attempt) {
   const TimePoint now = call_.worker().now();
   if (failure.fault.fault == FaultClass::backpressure && failure.retry_after)
     attempt.backend().breaker.cool_down(now + *failure.retry_after);
+  // Credit does not come back in seconds: that credential rests.
+  if (failure.fault.fault == FaultClass::quota)
+    attempt.backend().breaker.cool_down(now + failure.retry_after.value_or(quota_rest));
   if (failure.retry_after) entry.not_before = now + *failure.retry_after;
   entry.tried = true;
   if (!failure.fault.retry_same) entry.excluded = true;
@@ -339,6 +349,7 @@ Task<bool> Attempts::round(Entry& entry) {
   if (!call_.failures.empty()) exchange.reason = fallback_reason(profile.config.name);
   call_.recorder.set_profile(static_cast<int>(entry.candidate->profile));
   Attempt attempt(call_, profile, *holding.backend, *entry.candidate);
+  attempt.on_settle([this, &holding, &attempt] { settle(holding, attempt); });
   const bool over = co_await attempt.run();
   exchange.upstream += call_.worker().now() - attempt.started();
   settle(holding, attempt);
@@ -422,8 +433,11 @@ Task<void> Attempts::answer() {
     co_return;
   }
   std::string extra;
-  const bool tried = made_ > 1 || call_.runtime().config.retry.attempts > 1;
-  if (exhausted_ && tried) extra = "x-should-retry: false\r\n";
+  // The SDKs obey it: what could be tried has been tried here.
+  const bool retries = call_.runtime().config.retry.attempts > 1;
+  const bool used_up =
+      exhausted_ || made_ > 0 || failure.kind == ApiErrorKind::no_backend_available;
+  if (retries && used_up) extra = "x-should-retry: false\r\n";
   call_.monitor().end_call();
   if (failure.status == 0) {
     co_await call_.recorder.refuse_with(error, outcome, extra);
@@ -454,16 +468,16 @@ Task<void> end_interrupted(Call& call) {
   session.close_after();
   if (stop == Stop::total_timeout && !call.stream_started) {
     call.monitor().end_call();
-    co_await call.recorder.refuse(
-        {ApiErrorKind::total_timeout, "The call's time limit ended before a backend answered."});
+    const ApiError error{ApiErrorKind::total_timeout,
+                         "The call's time limit ended before a backend answered."};
+    co_await call.recorder.refuse(error);
     co_return;
   }
   if (stop == Stop::shutting_down && !call.stream_started) {
     call.monitor().end_call();
-    co_await call.recorder.refuse({ApiErrorKind::shutting_down,
-                                   "The gateway is shutting down.",
-                                   {},
-                                   std::chrono::seconds(1)});
+    const ApiError error{
+        ApiErrorKind::shutting_down, "The gateway is shutting down.", {}, std::chrono::seconds(1)};
+    co_await call.recorder.refuse(error);
     co_return;
   }
   const bool stalled = stop == Stop::client_stalled || session.stalled();

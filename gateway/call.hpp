@@ -67,6 +67,13 @@ std::optional<ApiError> understand(Call& call);
 /// Attempts until one answers or none is left; answers in every case.
 Task<void> run_attempts(Call& call);
 
+/// With heartbeat.before_first_token: the head of the stream and a comment, before any backend has
+/// answered. False: the client is gone.
+Task<bool> beat_before_answer(Call& call);
+/// The head of an event stream; `content_type` as the backend says, `fields` what else may pass.
+std::string stream_head(Call& call, int status, std::string_view content_type,
+                        std::string_view fields);
+
 /// Ends a call whose client has left, stalled or must go, before anything was answered.
 Task<void> end_interrupted(Call& call);
 

@@ -5,6 +5,7 @@
 #include "gateway/attempt.hpp"
 #include "protocol/content_coding.hpp"
 #include "protocol/reply_facts.hpp"
+#include "protocol/sse_scanner.hpp"
 #include "protocol/status_phrase.hpp"
 
 namespace flashgate {
@@ -28,6 +29,7 @@ class Reply {
   bool decode();
   bool judge_error();
   bool judge_success(ReplyFacts& facts);
+  bool judge_events(ReplyFacts& facts);
   Task<bool> deliver(bool whole);
   Task<bool> pass_rest();
   std::string headers() const;
@@ -156,6 +158,33 @@ bool Reply::judge_error() {
   return false;
 }
 
+/// An event stream that came compressed, and so as a whole.
+bool Reply::judge_events(ReplyFacts& facts) {
+  SseOptions options;
+  options.api = call_.endpoint.api;
+  options.family = attempt_.profile().config.tokenizer;
+  options.strip_usage = attempt_.asked_usage();
+  options.choices = call_.facts.choices;
+  SseScanner scanner(options);
+  BodyBuffer kept;
+  const auto keep = [&kept](const SseEvent& event) { kept.append(event.bytes); };
+  scanner.feed(body_.view(), keep);
+  scanner.finish(keep);
+  const StreamFacts& seen = scanner.facts();
+  if (seen.error_seen)
+    return attempt_.fail(
+        TransportFault::truncated, ApiErrorKind::upstream_in_band_error,
+        "The backend sent an error in its stream: " + mask_secrets(seen.error_message));
+  if (!seen.done_seen && !seen.finished)
+    return attempt_.fail(TransportFault::truncated, ApiErrorKind::upstream_truncated,
+                         "The backend ended the stream too early");
+  facts.usage = seen.usage;
+  facts.output_tokens_estimate = seen.output_tokens_estimate;
+  facts.finish_reason = seen.finish_reason;
+  body_ = std::move(kept);
+  return true;
+}
+
 bool Reply::judge_success(ReplyFacts& facts) {
   attempt_.set_verdict(AttemptVerdict::success);
   const bool should_answer =
@@ -164,6 +193,7 @@ bool Reply::judge_success(ReplyFacts& facts) {
   if (body_.empty() && should_answer && !bodiless)
     return attempt_.fail(TransportFault::empty_reply, ApiErrorKind::upstream_empty,
                          "The backend's answer is empty");
+  if (attempt_.head().event_stream) return judge_events(facts);
   if (!is_json() || body_.empty()) return true;
   facts = read_reply_facts(call_.endpoint.api, body_.view(), attempt_.profile().config.tokenizer);
   Failure& failure = attempt_.failure();
@@ -175,7 +205,9 @@ bool Reply::judge_success(ReplyFacts& facts) {
     attempt_.set_verdict(failure.fault.breaker);
     return false;
   }
-  if (!facts.empty || !should_answer) return true;
+  // A refusal by a filter, or a limit that left no room, is an answer; an empty `stop` is not.
+  const bool says_why = !facts.finish_reason.empty() && facts.finish_reason != "stop";
+  if (!facts.empty || says_why || !should_answer) return true;
   failure.fault = classify_transport(TransportFault::empty_reply);
   failure.kind = ApiErrorKind::upstream_empty;
   failure.message = "The backend's answer is empty.";
@@ -259,6 +291,9 @@ Task<bool> Reply::pass_rest() {
 }
 
 Task<bool> Reply::run() {
+  if (call_.stream_started && attempt_.head().status < 300)
+    co_return attempt_.fail(TransportFault::protocol_error, ApiErrorKind::upstream_protocol_error,
+                            "The backend answered a stream with something else");
   const bool success = attempt_.head().status < 300 || attempt_.head().status == 304;
   const std::size_t bytes_max = success ? held_bytes_max : error_bytes_max;
   const Body body = co_await read_body(bytes_max);
@@ -277,6 +312,7 @@ Task<bool> Reply::run() {
   attempt_.learn_usage(facts.usage, facts.output_tokens_estimate);
   exchange.finish_reason = facts.finish_reason;
   exchange.ttft = call_.worker().now() - call_.session.started();
+  attempt_.settle();
   const bool written = co_await deliver(true);
   if (written)
     call_.recorder.finish(attempt_.head().status, Outcome::ok);

@@ -103,10 +103,12 @@ Task<bool> undo_coding(Call& call) {
       break;
     case CodingOutcome::too_large:
       co_return co_await refuse_and_close(call, ApiErrorKind::body_too_large, over_limit(call));
-    case CodingOutcome::corrupt:
-      co_await call.recorder.refuse(
-          {ApiErrorKind::invalid_request, "The body is not what its Content-Encoding says."});
+    case CodingOutcome::corrupt: {
+      const ApiError error{ApiErrorKind::invalid_request,
+                           "The body is not what its Content-Encoding says."};
+      co_await call.recorder.refuse(error);
       co_return false;
+    }
     case CodingOutcome::unsupported: {
       const ApiError error{
           ApiErrorKind::unsupported_encoding,

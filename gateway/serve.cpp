@@ -45,11 +45,10 @@ Task<void> serve_model(Session& session, Recorder& recorder, std::string id) {
   const std::vector<std::string> known = visible_models(table, {});
   recorder.exchange().model = id;
   if (std::find(known.begin(), known.end(), id) == known.end()) {
-    co_await recorder.refuse({ApiErrorKind::model_not_found,
-                              "The model '" + id +
-                                  "' does not exist here; GET /v1/models lists "
-                                  "what does.",
-                              "model"});
+    const ApiError error{
+        ApiErrorKind::model_not_found,
+        "The model '" + id + "' does not exist here; GET /v1/models lists what does.", "model"};
+    co_await recorder.refuse(error);
     co_return;
   }
   std::string body;
@@ -124,15 +123,14 @@ Task<void> proxy_call(Session& session, Endpoint endpoint, NormalPath path) {
   if (!complete) co_return;
   if (session.runtime().draining) {
     session.close_after();
-    co_await call.recorder.refuse({ApiErrorKind::shutting_down,
-                                   "The gateway is shutting down.",
-                                   {},
-                                   std::chrono::seconds(1)});
+    const ApiError error{
+        ApiErrorKind::shutting_down, "The gateway is shutting down.", {}, std::chrono::seconds(1)};
+    co_await call.recorder.refuse(error);
     co_return;
   }
-  const std::optional<ApiError> error = understand(call);
-  if (error) {
-    co_await call.recorder.refuse(*error);
+  const std::optional<ApiError> refusal = understand(call);
+  if (refusal) {
+    co_await call.recorder.refuse(*refusal);
     co_return;
   }
   call.monitor().begin_call(call.deadline, true);

@@ -14,6 +14,7 @@ namespace flashgate {
 namespace {
 
 constexpr Duration lingering_time = std::chrono::seconds(2);
+constexpr int unsent_bytes_max = 128 * 1024;
 constexpr std::size_t lingering_bytes_max = 64U << 20;
 
 }  // namespace
@@ -32,6 +33,9 @@ Session::Session(Worker& worker, TcpSocket socket)
   const auto stall =
       std::chrono::duration_cast<std::chrono::milliseconds>(limits.client_stall).count();
   client_.socket().set_option(UserTimeout(static_cast<int>(stall)), ignored);
+  // Writable means "has taken most of it": a slow reader shows progress in small steps.
+  using NotSentLowAt = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
+  client_.socket().set_option(NotSentLowAt(unsent_bytes_max), ignored);
   const auto peer = client_.socket().remote_endpoint(ignored);
   if (!ignored) peer_address_ = peer.address().to_string();
 }

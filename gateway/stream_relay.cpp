@@ -43,7 +43,6 @@ class StreamRelay {
   Task<End> read_more();
   Task<bool> flush(bool last);
   bool must_commit() const { return commit_ || call_.stream_started; }
-  std::string head_bytes();
   Task<bool> heartbeat();
   Task<bool> finish(End end);
   bool fail_before_content(End end);
@@ -124,26 +123,13 @@ void StreamRelay::take(std::string_view input) {
   }
 }
 
-std::string StreamRelay::head_bytes() {
-  Session& session = call_.session;
-  call_.chunked = session.head().minor_version == 1;
-  if (!call_.chunked) session.close_after();
-  std::string top = "HTTP/1.1 " + std::to_string(attempt_.head().status) + " OK\r\nContent-Type: ";
-  top += attempt_.head().content_type;
-  top += "\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
-  top += attempt_.head().forwarded;
-  call_.recorder.append_headers(top);
-  if (call_.chunked) top += "Transfer-Encoding: chunked\r\n";
-  if (!session.keeps_alive()) top += "Connection: close\r\n";
-  top += "\r\n";
-  return top;
-}
-
 /// Writes what is due in one call: the head if it has not gone, the events, the last chunk.
 Task<bool> StreamRelay::flush(bool last) {
   if (out_.empty() && !last && call_.stream_started) co_return true;
   std::string top;
-  if (!call_.stream_started) top = head_bytes();
+  if (!call_.stream_started)
+    top = stream_head(call_, attempt_.head().status, attempt_.head().content_type,
+                      attempt_.head().forwarded);
   call_.stream_started = true;
   const bool chunked = call_.chunked;
   if (chunked && !out_.empty())
@@ -293,16 +279,19 @@ Task<bool> StreamRelay::finish(End end) {
     co_return true;
   }
   scanner_.finish([this](const SseEvent& event) {
-    // A last event without its blank line counts if its data is whole.
-    if (event.kind == SseKind::unterminated) return;
+    // Without its blank line an event is not one, but for the end that needs no more data.
+    if (event.kind != SseKind::done) return;
     on_event(event);
     if (client_mid_event_) out_.append("\n\n");
     client_mid_event_ = false;
   });
-  if (!commit_) {
+  const std::string& reason = scanner_.facts().finish_reason;
+  const bool says_why = complete() && !reason.empty() && reason != "stop";
+  if (!commit_ && (error_event_ || !says_why)) {
     const bool over = fail_before_content(end);
     co_return over;
   }
+  commit_ = true;
   const bool broken =
       error_event_ || end == End::malformed || end == End::quiet || end == End::cut || !complete();
   const bool forgiven = !error_event_ && complete();  // all of the answer is here
@@ -350,6 +339,7 @@ Task<bool> StreamRelay::end_with_error(End end) {
   exchange.error_code = api_error_row(error.kind).code;
   // The monitor may have ended the call; its last words still go out.
   call_.monitor().end_call();
+  attempt_.settle();
   (void)co_await flush(true);
   call_.recorder.finish(200, outcome_of(error.kind));
   co_return true;
@@ -366,6 +356,7 @@ Task<bool> StreamRelay::end_well() {
   exchange.finish_reason = facts.finish_reason;
   attempt_.learn_usage(facts.usage, facts.output_tokens_estimate);
   attempt_.set_verdict(AttemptVerdict::success);
+  attempt_.settle();
   const bool written = co_await flush(true);
   if (written) {
     call_.recorder.finish(200, Outcome::ok);
@@ -398,6 +389,35 @@ Task<void> StreamRelay::settle_connection() {
 }
 
 }  // namespace
+
+std::string stream_head(Call& call, int status, std::string_view content_type,
+                        std::string_view fields) {
+  Session& session = call.session;
+  call.chunked = session.head().minor_version == 1;
+  if (!call.chunked) session.close_after();
+  std::string top = "HTTP/1.1 " + std::to_string(status) + " OK\r\nContent-Type: ";
+  top += content_type;
+  top += "\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+  top += fields;
+  call.recorder.append_headers(top);
+  if (call.chunked) top += "Transfer-Encoding: chunked\r\n";
+  if (!session.keeps_alive()) top += "Connection: close\r\n";
+  top += "\r\n";
+  return top;
+}
+
+Task<bool> beat_before_answer(Call& call) {
+  constexpr std::string_view comment = ": keep-alive\n\n";
+  std::string out;
+  if (!call.stream_started) out = stream_head(call, 200, "text/event-stream", {});
+  call.stream_started = true;
+  if (call.chunked)
+    out += fmt::format("{:x}\r\n{}\r\n", comment.size(), comment);
+  else
+    out += comment;
+  const std::array<asio::const_buffer, 1> pieces{asio::buffer(out)};
+  co_return co_await call.session.write(pieces);
+}
 
 Task<bool> relay_stream(Attempt& attempt) {
   StreamRelay relay(attempt);

@@ -60,7 +60,9 @@ bool tag_holds(const When& when, const RuleFacts& in) {
 }
 
 bool headers_hold(const When& when, const RuleFacts& in) {
-  for (const auto& [name, wanted] : when.header) {
+  for (const auto& pair : when.header) {
+    const std::string& name = pair.first;
+    const std::string& wanted = pair.second;
     if (!in.headers) return false;
     const bool found =
         std::any_of(in.headers->begin(), in.headers->end(), [&](const HeaderField& field) {
