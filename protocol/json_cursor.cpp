@@ -1,5 +1,9 @@
 #include "protocol/json_cursor.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -41,7 +45,58 @@ bool is_special(char c) {
 
 static_assert(std::endian::native == std::endian::little, "word scans count from the low byte");
 
+#if defined(__SSE2__)
+namespace {
+
+__m128i load_wide(const char* at) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+}
+
+__m128i equal(__m128i bytes, char c) {
+  return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c));
+}
+
+// `at` moves to the first byte that `hits` marks; false: to the last few bytes, none was marked.
+template <class Hits>
+bool find_wide(const char*& at, const char* end, Hits hits) {
+  for (; end - at >= 16; at += 16) {
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(hits(load_wide(at))));
+    if (mask != 0) {
+      at += std::countr_zero(mask);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool find_special_wide(const char*& at, const char* end) {
+  return find_wide(at, end, [](__m128i bytes) {
+    const __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
+    return _mm_or_si128(controls, _mm_or_si128(equal(bytes, '"'), equal(bytes, '\\')));
+  });
+}
+
+bool find_line_end_wide(const char*& at, const char* end) {
+  return find_wide(
+      at, end, [](__m128i bytes) { return _mm_or_si128(equal(bytes, '\n'), equal(bytes, '\r')); });
+}
+
+}  // namespace
+#else
+namespace {
+
+bool find_special_wide(const char*&, const char*) {
+  return false;
+}
+bool find_line_end_wide(const char*&, const char*) {
+  return false;
+}
+
+}  // namespace
+#endif
+
 const char* find_string_special(const char* at, const char* end) {
+  if (find_special_wide(at, end)) return at;
   for (; end - at >= 8; at += 8) {
     const std::uint64_t word = load(at);
     const std::uint64_t controls = (word - ones * 0x20) & ~word & highs;
@@ -54,6 +109,7 @@ const char* find_string_special(const char* at, const char* end) {
 }
 
 const char* find_line_end(const char* at, const char* end) {
+  if (find_line_end_wide(at, end)) return at;
   for (; end - at >= 8; at += 8) {
     const std::uint64_t word = load(at);
     const std::uint64_t hits = zero_bytes(word ^ (ones * '\n')) | zero_bytes(word ^ (ones * '\r'));

@@ -45,7 +45,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const std::string_view piece : edited_pieces(body.view(), edits)) edited.append(piece);
   require(edited.size() == edited_size(body.size(), edits));
   const auto again = read_request_facts(api, edited.view(), options);
-  // Two more levels may be one too many for a body at the limit; nothing else may go wrong.
   require(again.has_value());
   require(again->model == wishes.model);
   require(again->stream == facts->stream);

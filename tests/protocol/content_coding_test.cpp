@@ -4,7 +4,7 @@
 #include <zstd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <vector>
 
 namespace flashgate {
@@ -127,9 +127,9 @@ TEST_CASE("a bomb stops at the cap in memory and in time") {
   for (const auto& [coding, bomb] : bombs) {
     INFO(coding << " of " << bomb.size());
     std::string out;
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     CHECK(decode_content(coding, bomb, cap, out) == CodingOutcome::too_large);
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+    CHECK(std::clock() - begin < 2 * CLOCKS_PER_SEC);
     CHECK(out.capacity() <= 2 * (cap + 1));
   }
 }

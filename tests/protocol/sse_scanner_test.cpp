@@ -1,7 +1,7 @@
 #include "protocol/sse_scanner.hpp"
 
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "tests/protocol/sse_streams.hpp"
@@ -165,7 +165,7 @@ TEST_CASE("a line that never ends is passed on in linear time with nothing held"
   SseScanner scanner(SseOptions{});
   const std::string segment(64 * 1024, 'x');
   std::size_t passed = 0;
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   for (int i = 0; i < 1024; ++i) {
     scanner.feed(segment, [&](const SseEvent& event) {
       CHECK(event.kind == SseKind::unterminated);
@@ -176,7 +176,7 @@ TEST_CASE("a line that never ends is passed on in linear time with nothing held"
   CHECK(passed == segment.size() * 1024);
   CHECK(scanner.mid_event());
   CHECK(scanner.facts().uninspected == 1);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  CHECK(std::clock() - begin < 10 * CLOCKS_PER_SEC);
 }
 
 TEST_CASE("mid_event says whether bytes of an unfinished event are held") {
