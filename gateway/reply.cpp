@@ -13,7 +13,27 @@ namespace {
 
 /// An answer up to this size is held until it is whole, so that a broken one can still be retried.
 constexpr std::size_t held_bytes_max = 1U << 20;
+constexpr std::size_t tail_bytes = 4096;
 constexpr std::size_t error_bytes_max = 256U << 10;
+
+/// The usage object near the end of a JSON answer that was too long to hold.
+TokenUsage usage_in_tail(ApiKind api, std::string_view tail, TokenizerFamily family) {
+  const std::size_t key = tail.rfind("\"usage\"");
+  if (key == std::string_view::npos) return {};
+  const std::size_t begin = tail.find('{', key);
+  if (begin == std::string_view::npos) return {};
+  std::size_t end = begin;
+  int depth = 0;
+  do {
+    if (tail[end] == '{') ++depth;
+    if (tail[end] == '}') --depth;
+    ++end;
+  } while (depth > 0 && end < tail.size());
+  BodyBuffer object{"{\"object\":\"list\",\"data\":[],\"usage\":"};
+  object.append(tail.substr(begin, end - begin));
+  object.append("}");
+  return read_reply_facts(api, object.view(), family).usage;
+}
 
 /// A whole answer, or as much of it as may be held.
 class Reply {
@@ -38,6 +58,7 @@ class Reply {
   Attempt& attempt_;
   Call& call_;
   BodyBuffer body_;
+  std::string tail_{};  // of what was passed on
   bool begun_ = false;  // what came with the head has been taken
   bool over_ = false;
 };
@@ -266,6 +287,8 @@ Task<bool> Reply::pass_rest() {
           chunked ? asio::buffer(size) : asio::const_buffer{}, asio::buffer(body_.view()),
           chunked ? asio::const_buffer("\r\n", 2) : asio::const_buffer{}};
       written = co_await session.write(out);
+      tail_.append(body_.view().substr(body_.size() - std::min(body_.size(), tail_bytes)));
+      if (tail_.size() > tail_bytes) tail_.erase(0, tail_.size() - tail_bytes);
       body_.clear();
       if (!written) break;
     }
@@ -281,6 +304,8 @@ Task<bool> Reply::pass_rest() {
     written = co_await session.write(end);
   }
   if (!whole || !written) session.close_after();
+  const TokenizerFamily family = attempt_.profile().config.tokenizer;
+  if (whole) attempt_.learn_usage(usage_in_tail(call_.endpoint.api, tail_, family), 0);
   if (whole && written)
     call_.recorder.finish(attempt_.head().status, Outcome::ok);
   else if (!written || over_)

@@ -22,10 +22,25 @@ std::string over_limit(const Call& call) {
          " bytes; send less, or raise limits.body.";
 }
 
+/// A body may pause for `client_stall`, and over its whole length keeps at least this pace: one
+/// byte at a time would hold a connection and its buffer for ever.
+struct BodyPace {
+  static constexpr std::uint64_t bytes_per_second_min = 1024;
+  TimePoint started{};
+  std::uint64_t received = 0;
+
+  TimePoint until(TimePoint now, Duration stall) const {
+    const auto earned = std::chrono::seconds(received / bytes_per_second_min);
+    return std::min(now + stall, started + stall + earned);
+  }
+};
+
 /// False: the client is gone, or was told that it is too slow.
-Task<bool> read_piece(Call& call, BodyBuffer& to) {
-  const TimePoint until = call.worker().now() + call.runtime().config.limits.client_stall;
+Task<bool> read_piece(Call& call, BodyBuffer& to, BodyPace& pace) {
+  const Duration stall = call.runtime().config.limits.client_stall;
+  const TimePoint until = pace.until(call.worker().now(), stall);
   const IoResult got = co_await call.session.read_more(to, until, Stop::request_timeout);
+  pace.received += got.bytes;
   if (!got.error) co_return true;
   if (call.monitor().stop() == Stop::request_timeout) {
     co_return co_await refuse_and_close(call, ApiErrorKind::request_timeout,
@@ -39,8 +54,9 @@ Task<bool> read_sized(Call& call, std::size_t length) {
   BodyBuffer& input = call.session.input();
   const std::size_t begin = call.session.body_begin();
   const bool complete = input.size() >= begin + length;
+  BodyPace pace{call.worker().now()};
   while (input.size() < begin + length) {
-    const bool more = co_await read_piece(call, input);
+    const bool more = co_await read_piece(call, input, pace);
     if (!more) co_return false;
   }
   if (!complete) call.session.renew_head();
@@ -61,6 +77,7 @@ void keep_rest(Call& call, std::string_view rest) {
 Task<bool> read_chunked(Call& call) {
   const std::size_t limit = call.runtime().config.limits.body;
   BodyDecoder decoder(Framing::chunked, 0, true);
+  BodyPace pace{call.worker().now()};
   BodyBuffer& input = call.session.input();
   std::size_t at = call.session.body_begin();
   BodyBuffer raw;  // what is read now; the head stays in input
@@ -78,7 +95,7 @@ Task<bool> read_chunked(Call& call) {
     if (step.state == BodyDecoder::State::done) break;
     if (at < source->size()) continue;
     raw.clear();
-    const bool more = co_await read_piece(call, raw);
+    const bool more = co_await read_piece(call, raw, pace);
     if (!more) co_return false;
     source = &raw;
     at = 0;
