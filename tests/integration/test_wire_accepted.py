@@ -251,8 +251,7 @@ def test_a_body_that_nobody_reads_is_not_the_next_request(stack, method, path, f
         wire.chunked(hidden), headers=[("Transfer-Encoding", "chunked")], **more)
     answers, end, left = stack.raw(data + hidden)
     assert len(answers) == 1 and end in ("eof", "rst") and not left
-    assert not stack.backend.requests
-    stack.at_rest(attempts=0)
+    stack.at_rest(calls=0 if path == "/livez" else 1, attempts=0)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH"])
