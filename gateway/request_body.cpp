@@ -7,33 +7,20 @@ namespace {
 
 constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
 
-Task<bool> refuse_and_close(Call& call, ApiErrorKind kind, std::string message,
-                            std::string extra_headers = {}) {
+/// Arguments by reference to the caller's own: GCC 12 destroys temporaries in a co_await twice.
+Task<bool> refuse_and_close(Call& call, const ApiError& error) {
   call.session.close_after();
-  const ApiError error{kind, std::move(message)};
-  co_await call.recorder.refuse_with(error, outcome_of(kind), extra_headers);
+  co_await call.recorder.refuse(error);
   co_await call.session.close_gracefully();
   co_return false;
 }
 
-std::string over_limit(const Call& call) {
-  return "The request body is over the limit of " +
-         with_commas(static_cast<std::int64_t>(call.session.runtime().config.limits.body)) +
-         " bytes; send less, or raise limits.body.";
+ApiError over_limit(const Call& call) {
+  return {ApiErrorKind::body_too_large,
+          "The request body is over the limit of " +
+              with_commas(static_cast<std::int64_t>(call.session.runtime().config.limits.body)) +
+              " bytes; send less, or raise limits.body."};
 }
-
-/// A body may pause for `client_stall`, and over its whole length keeps at least this pace: one
-/// byte at a time would hold a connection and its buffer for ever.
-struct BodyPace {
-  static constexpr std::uint64_t bytes_per_second_min = 1024;
-  TimePoint started{};
-  std::uint64_t received = 0;
-
-  TimePoint until(TimePoint now, Duration stall) const {
-    const auto earned = std::chrono::seconds(received / bytes_per_second_min);
-    return std::min(now + stall, started + stall + earned);
-  }
-};
 
 /// False: the client is gone, or was told that it is too slow.
 Task<bool> read_piece(Call& call, BodyBuffer& to, BodyPace& pace) {
@@ -43,8 +30,9 @@ Task<bool> read_piece(Call& call, BodyBuffer& to, BodyPace& pace) {
   pace.received += got.bytes;
   if (!got.error) co_return true;
   if (call.monitor().stop() == Stop::request_timeout) {
-    co_return co_await refuse_and_close(call, ApiErrorKind::request_timeout,
-                                        "The request body took too long to arrive.");
+    const ApiError error{ApiErrorKind::request_timeout,
+                         "The request body took too long to arrive."};
+    co_return co_await refuse_and_close(call, error);
   }
   call.session.close_after();
   co_return false;
@@ -86,12 +74,15 @@ Task<bool> read_chunked(Call& call) {
     const BodyDecoder::Step step = decoder.next(source->view().substr(at));
     call.decoded.append(step.payload);
     at += step.consumed;
-    if (call.decoded.size() > limit)
-      co_return co_await refuse_and_close(call, ApiErrorKind::body_too_large, over_limit(call));
-    if (step.state == BodyDecoder::State::failed)
-      co_return co_await refuse_and_close(
-          call, ApiErrorKind::invalid_request,
-          "The chunked body is malformed: " + std::string(decoder.why()) + ".");
+    if (call.decoded.size() > limit) {
+      const ApiError error = over_limit(call);
+      co_return co_await refuse_and_close(call, error);
+    }
+    if (step.state == BodyDecoder::State::failed) {
+      const ApiError error{ApiErrorKind::invalid_request,
+                           "The chunked body is malformed: " + std::string(decoder.why()) + "."};
+      co_return co_await refuse_and_close(call, error);
+    }
     if (step.state == BodyDecoder::State::done) break;
     if (at < source->size()) continue;
     raw.clear();
@@ -118,8 +109,10 @@ Task<bool> undo_coding(Call& call) {
   switch (outcome) {
     case CodingOutcome::ok:
       break;
-    case CodingOutcome::too_large:
-      co_return co_await refuse_and_close(call, ApiErrorKind::body_too_large, over_limit(call));
+    case CodingOutcome::too_large: {
+      const ApiError error = over_limit(call);
+      co_return co_await refuse_and_close(call, error);
+    }
     case CodingOutcome::corrupt: {
       const ApiError error{ApiErrorKind::invalid_request,
                            "The body is not what its Content-Encoding says."};
@@ -153,8 +146,10 @@ Task<bool> read_body(Call& call) {
   const Framing framing = head.framing;
   if (framing == Framing::none || (framing == Framing::length && length == 0)) co_return true;
   call.has_body = true;
-  if (framing == Framing::length && length > limit)
-    co_return co_await refuse_and_close(call, ApiErrorKind::body_too_large, over_limit(call));
+  if (framing == Framing::length && length > limit) {
+    const ApiError error = over_limit(call);
+    co_return co_await refuse_and_close(call, error);
+  }
   if (head.expect_continue && call.session.input().size() == call.session.body_begin()) {
     const std::array<asio::const_buffer, 1> go_on{asio::buffer(continue_line)};
     const bool written = co_await call.session.write(go_on);

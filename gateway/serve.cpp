@@ -40,7 +40,7 @@ Task<void> serve_models(Session& session, Recorder& recorder) {
   co_await session.answer(200, headers, json_type, body);
 }
 
-Task<void> serve_model(Session& session, Recorder& recorder, std::string id) {
+Task<void> serve_model(Session& session, Recorder& recorder, const std::string& id) {
   const RouteTable& table = session.runtime().config.routes;
   const std::vector<std::string> known = visible_models(table, {});
   recorder.exchange().model = id;
@@ -160,8 +160,10 @@ Task<void> serve(Session& session) {
       co_await recorder.refuse(*error);
     else if (endpoint.kind == EndpointKind::models)
       co_await serve_models(session, recorder);
-    else
-      co_await serve_model(session, recorder, path.path.substr(11));
+    else {
+      const std::string id = path.path.substr(11);
+      co_await serve_model(session, recorder, id);
+    }
   }
   if (unread) co_await session.close_gracefully();
 }

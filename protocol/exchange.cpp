@@ -42,8 +42,10 @@ class Line {
     append_json_string(out_, value.substr(0, utf8_prefix(value, text_bytes_max)));
   }
   void text_or_null(std::string_view key, std::string_view value) {
-    if (value.empty()) null(key);
-    else text(key, value);
+    if (value.empty())
+      null(key);
+    else
+      text(key, value);
   }
   void number(std::string_view key, std::int64_t value) {
     begin(key);
@@ -95,13 +97,16 @@ void append_tokens(Line& line, const Exchange& exchange) {
 
 void append_times(Line& line, const Exchange& exchange) {
   line.milliseconds("queue_ms", exchange.queue);
-  if (exchange.ttft < Duration::zero()) line.null("ttft_ms");
-  else line.milliseconds("ttft_ms", exchange.ttft);
+  if (exchange.ttft < Duration::zero())
+    line.null("ttft_ms");
+  else
+    line.milliseconds("ttft_ms", exchange.ttft);
   line.milliseconds("total_ms", exchange.total);
   const bool has_tpot = exchange.ttft >= Duration::zero() && exchange.output_tokens > 1;
   if (has_tpot)
     line.milliseconds("tpot_ms", (exchange.total - exchange.ttft) / (exchange.output_tokens - 1));
-  else line.null("tpot_ms");
+  else
+    line.null("tpot_ms");
 }
 
 }  // namespace
@@ -112,9 +117,12 @@ std::string_view name(Outcome outcome) {
 
 std::string_view name(TokenSource source) {
   switch (source) {
-    case TokenSource::usage: return "usage";
-    case TokenSource::tokenizer: return "tokenizer";
-    case TokenSource::estimate: break;
+    case TokenSource::usage:
+      return "usage";
+    case TokenSource::tokenizer:
+      return "tokenizer";
+    case TokenSource::estimate:
+      break;
   }
   return "estimate";
 }
@@ -152,8 +160,10 @@ void append_log_line(std::string& out, const Exchange& exchange) {
   line.text_or_null("profile", exchange.profile);
   line.number("attempts", exchange.attempts);
   line.text_or_null("arm", exchange.arm);
-  if (exchange.has_task) line.text("task", name(exchange.task));
-  else line.null("task");
+  if (exchange.has_task)
+    line.text("task", name(exchange.task));
+  else
+    line.null("task");
   line.number("turns", exchange.turns);
   append_tokens(line, exchange);
   append_times(line, exchange);
@@ -168,8 +178,10 @@ void append_log_line(std::string& out, const Exchange& exchange) {
   if (exchange.done_missing) line.boolean("done_missing", true);
   if (exchange.finish_missing) line.boolean("finish_missing", true);
   line.text_or_null("template", exchange.template_id);
-  if (exchange.has_cost) line.real("cost", exchange.cost);
-  else line.null("cost");
+  if (exchange.has_cost)
+    line.real("cost", exchange.cost);
+  else
+    line.null("cost");
   line.end();
 }
 

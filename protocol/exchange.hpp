@@ -1,6 +1,6 @@
 #pragma once
-// One finished call: what the recorder knows, and its line in the call log (names: gateway contract,
-// "Records"). The outcome is not the status. Plain value; formatting is pure, any thread.
+// One finished call: what the recorder knows, and its line in the call log (names: gateway
+// contract, "Records"). The outcome is not the status. Plain value; formatting is pure, any thread.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -81,7 +81,9 @@ if wants asan; then
   stage "build asan" scripts/build.sh asan
   stop_if_failed
   stage "unit asan" sanitized unit asan
-  FLASHGATE_SLOW=3 stage "integration asan" sanitized integration asan tests/integration
+  # Resident memory says nothing under a sanitizer that keeps what was freed.
+  FLASHGATE_SLOW=3 stage "integration asan" sanitized integration asan tests/integration \
+    -k "not memory"
 fi
 if wants tsan; then
   stage "build tsan" scripts/build.sh tsan flashgate test_routing
