@@ -69,6 +69,15 @@ bool method_allowed(const Endpoint& endpoint, std::string_view method) {
   return false;
 }
 
+/// The next word of a field value; words are apart by spaces and tabs.
+std::string_view take_word(std::string_view& text) {
+  constexpr std::string_view blank = " \t";
+  text.remove_prefix(std::min(text.find_first_not_of(blank), text.size()));
+  const std::string_view word = text.substr(0, text.find_first_of(blank));
+  text.remove_prefix(word.size());
+  return word;
+}
+
 /// RFC 9110 §7.6.3: our own pseudonym in Via means that the request has been here.
 bool is_loop(const RequestHead& head) {
   for (const HeaderField& field : head.fields) {
@@ -78,12 +87,8 @@ bool is_loop(const RequestHead& head) {
       const std::size_t comma = std::min(rest.find(','), rest.size());
       std::string_view entry = rest.substr(0, comma);
       rest.remove_prefix(std::min(comma + 1, rest.size()));
-      while (!entry.empty() && entry.front() == ' ') entry.remove_prefix(1);
-      const std::size_t space = entry.find(' ');
-      if (space == std::string_view::npos) continue;
-      std::string_view by = entry.substr(space + 1);
-      by = by.substr(0, by.find(' '));
-      if (iequals(by, "flashgate")) return true;
+      (void)take_word(entry);  // the protocol's version
+      if (iequals(take_word(entry), "flashgate")) return true;
     }
   }
   return false;

@@ -54,7 +54,32 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
   out += "\r\n";
 }
 
-bool is_key_parameter(std::string_view name) {
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/// `k%65y` is `key` to the backend, so it is to us.
+std::string unescaped(std::string_view raw) {
+  std::string out;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    const bool whole = raw[i] == '%' && i + 2 < raw.size();
+    const int high = whole ? hex_value(raw[i + 1]) : -1;
+    const int low = whole ? hex_value(raw[i + 2]) : -1;
+    if (high < 0 || low < 0) {
+      out += raw[i];
+      continue;
+    }
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+bool is_key_parameter(std::string_view raw) {
+  const std::string name = unescaped(raw);
   return iequals(name, "key") || iequals(name, "api_key") || iequals(name, "api-key") ||
          iequals(name, "access_token");
 }
