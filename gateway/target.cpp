@@ -6,6 +6,8 @@
 namespace flashgate {
 namespace {
 
+constexpr std::string_view models_prefix = "/v1/models/";
+
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -39,6 +41,26 @@ bool unescape_path(std::string_view raw, std::string& out) {
     else
       out.append(raw.substr(i, 3));
     i += 2;
+  }
+  return true;
+}
+
+/// A model's name in a path, wholly unescaped: clients write `org%2Fmodel%3Atag`. It is compared
+/// with known names and never becomes part of another path. False as above.
+bool unescape_name(std::string_view raw, std::string& out) {
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    char c = raw[i];
+    if (c == '%') {
+      if (i + 2 >= raw.size()) return false;
+      const int high = hex_value(raw[i + 1]);
+      const int low = hex_value(raw[i + 2]);
+      if (high < 0 || low < 0) return false;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) return false;
+    out += c;
   }
   return true;
 }
@@ -109,7 +131,13 @@ NormalPath normalize_target(std::string_view target) {
   if (fragment != std::string_view::npos) target = target.substr(0, fragment);
   const std::size_t mark = target.find('?');
   std::string path;
-  if (!unescape_path(target.substr(0, mark), path)) return normal;
+  const std::string_view raw = target.substr(0, mark);
+  if (raw.starts_with(models_prefix) && raw.find('%') != std::string_view::npos) {
+    normal.ok = unescape_name(raw.substr(models_prefix.size()), path);
+    if (normal.ok) normal.path = std::string(models_prefix) + path;
+    return normal;
+  }
+  if (!unescape_path(raw, path)) return normal;
   if (path.empty()) path = "/";
   normal.path = remove_dots(path);
   if (mark != std::string_view::npos) normal.query = target.substr(mark + 1);
@@ -120,8 +148,8 @@ NormalPath normalize_target(std::string_view target) {
 Endpoint find_endpoint(std::string_view path) {
   for (const Row& row : rows)
     if (row.path == path) return row.endpoint;
-  constexpr std::string_view models = "/v1/models/";
-  if (path.starts_with(models)) return {EndpointKind::model, ApiKind::other, false, "GET, HEAD"};
+  if (path.starts_with(models_prefix))
+    return {EndpointKind::model, ApiKind::other, false, "GET, HEAD"};
   if (path.starts_with("/v1/"))
     return {EndpointKind::proxy, ApiKind::other, false, "GET, HEAD, POST, PUT, PATCH, DELETE"};
   return {};
