@@ -54,13 +54,11 @@ Task<bool> read_piece(Call& call, BodyBuffer& to, BodyPace& pace) {
 Task<bool> read_sized(Call& call, std::size_t length) {
   BodyBuffer& input = call.session.input();
   const std::size_t begin = call.session.body_begin();
-  const bool complete = input.size() >= begin + length;
   BodyPace pace{call.worker().now()};
   while (input.size() < begin + length) {
     const bool more = co_await read_piece(call, input, pace);
     if (!more) co_return false;
   }
-  if (!complete) call.session.renew_head();
   call.body = input.view().substr(begin, length);
   call.session.consumed(begin + length);
   co_return true;

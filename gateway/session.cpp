@@ -56,6 +56,7 @@ void Session::drain(bool hard) {
 
 Task<IoResult> Session::read_more(BodyBuffer& to, TimePoint at, Stop reason) {
   const TimePoint now = worker_.now();
+  const char* const before = to.data();
   monitor_.watch(client_, at, reason, now);
   IoResult got;
   if (client_.is_tls()) {
@@ -72,6 +73,7 @@ Task<IoResult> Session::read_more(BodyBuffer& to, TimePoint at, Stop reason) {
   }
   monitor_.unwatch();
   to.commit(got.bytes);
+  if (has_head_ && &to == &in_ && to.data() != before) renew_head();
   co_return got;
 }
 
@@ -158,6 +160,7 @@ Task<bool> Session::read_head() {
       in_.view().substr(scanner_.begin(), scanner_.end() - scanner_.begin());
   if (parse_request_head(bytes, limits_, head_, refusal)) {
     keep_alive_ = head_.keep_alive;
+    has_head_ = true;
     co_return true;
   }
   co_await refuse_head(refusal);
@@ -192,6 +195,7 @@ void Session::next_request() {
   worker_.give_buffer(std::move(in_));
   in_ = std::move(next);
   scanner_.reset();
+  has_head_ = false;
   consumed_ = 0;
 }
 

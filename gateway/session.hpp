@@ -39,7 +39,7 @@ class Session {
   /// Body bytes that came with the head, and what follows them.
   BodyBuffer& input() { return in_; }
   std::size_t body_begin() const { return scanner_.end(); }
-  /// After the body was read into input(): views of head() are renewed.
+  /// After input() has grown by other means than read_more(): views of head() are renewed.
   void renew_head();
   /// Everything of input() before `offset` is used up.
   void consumed(std::size_t offset) { consumed_ = offset; }
@@ -71,6 +71,7 @@ class Session {
   std::size_t consumed_ = 0;
   bool keep_alive_ = true;
   bool draining_ = false;
+  bool has_head_ = false;  // head_ has views into in_
   bool idle_ = false;
   bool stalled_ = false;
 };

@@ -133,8 +133,9 @@ NormalPath normalize_target(std::string_view target) {
   std::string path;
   const std::string_view raw = target.substr(0, mark);
   if (raw.starts_with(models_prefix) && raw.find('%') != std::string_view::npos) {
-    normal.ok = unescape_name(raw.substr(models_prefix.size()), path);
-    if (normal.ok) normal.path = std::string(models_prefix) + path;
+    normal.path = models_prefix;
+    normal.ok = unescape_name(raw.substr(models_prefix.size()), normal.path);
+    if (!normal.ok) normal.path.clear();
     return normal;
   }
   if (!unescape_path(raw, path)) return normal;

@@ -1,5 +1,6 @@
 #include <charconv>
 
+#include "base/json_text.hpp"
 #include "gateway/call.hpp"
 
 namespace flashgate {
@@ -117,7 +118,7 @@ std::optional<ApiError> understand(Call& call) {
   exchange.model = call.facts.model;
   exchange.stream = call.facts.stream;
   const std::string_view template_id = own_header(call, "x-flashgate-template");
-  exchange.template_id = template_id.substr(0, template_bytes_max);
+  exchange.template_id = template_id.substr(0, utf8_prefix(template_id, template_bytes_max));
   if (std::optional<ApiError> error = choose_route(call)) return error;
   record_decision(call);
   Duration total = longest_total(call);
