@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <array>
-#include <bitset>
+#include <bit>
 #include <initializer_list>
-#include <span>
-#include <string>
 
+#include "text/cue_finder.hpp"
+#include "text/folded_text.hpp"
 #include "text/task_class.hpp"
 #include "text/task_cues.hpp"
 
@@ -19,7 +19,6 @@ constexpr double opening_weight = 1.25;  // a phrase near the front is more like
 constexpr std::size_t opening_bytes = 160;
 constexpr std::size_t instruction_bytes = 200;
 constexpr double score_min = 1.1;  // below it nothing was said about the task
-constexpr std::size_t cues_max = 2048;
 
 constexpr std::array<std::string_view, task_class_count> reasons = {
     "words of intent detection", "words of extraction",    "words of format conversion",
@@ -29,77 +28,13 @@ constexpr std::array<std::string_view, task_class_count> reasons = {
     "words of tool use",         "words about an image",   "words of small talk",
 };
 
-bool is_ascii_letter(unsigned char byte) {
-  return (byte | 0x20U) - 'a' < 26U;
-}
-
-/// The head and the tail of a text, ASCII in lower case. Bounded by 2 x scanned_bytes_max.
-std::string scanned_part(std::string_view text) {
-  std::string part(text.substr(0, scanned_bytes_max));
-  if (text.size() > scanned_bytes_max) {
-    part += '\n';
-    part += text.substr(std::max(scanned_bytes_max, text.size() - scanned_bytes_max));
-  }
-  for (char& c : part) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return part;
-}
-
-/// A sorted vocabulary, and where each first byte's rows begin in it.
-struct CueSet {
-  std::span<const detail::TaskCue> cues;
-  std::array<std::size_t, 257> first{};
-
-  explicit CueSet(std::span<const detail::TaskCue> sorted) : cues(sorted) {
-    std::size_t row = 0;
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      first[byte] = row;
-      while (row < cues.size() && static_cast<unsigned char>(cues[row].phrase[0]) == byte) ++row;
-    }
-    first[256] = row;
-  }
-};
-
-bool letter_at(std::string_view text, std::size_t at) {
-  return at < text.size() && is_ascii_letter(static_cast<unsigned char>(text[at]));
-}
-
-/// Short words must also end where they stand: "tag" is not "tagebuch", "hi" is not "his".
-bool stands_at(std::string_view text, std::size_t at, std::string_view phrase) {
-  if (text.compare(at, phrase.size(), phrase) != 0) return false;
-  const bool short_word = phrase.size() <= 4 && letter_at(phrase, phrase.size() - 1);
-  return !short_word || !letter_at(text, at + phrase.size());
-}
-
 /// Adds every cue of a text once, where it first stands.
-void add_cues(std::string_view text, const CueSet& set, double weight, Scores& scores) {
-  std::bitset<cues_max> seen;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (letter_at(text, at) && at > 0 && letter_at(text, at - 1)) continue;
-    const auto byte = static_cast<unsigned char>(text[at]);
-    for (std::size_t row = set.first[byte]; row < set.first[byte + 1U]; ++row) {
-      const detail::TaskCue& cue = set.cues[row];
-      if (seen[row] || !stands_at(text, at, cue.phrase)) continue;
-      seen[row] = true;
-      scores[static_cast<std::size_t>(cue.task)] +=
-          cue.weight * weight * (at < opening_bytes ? opening_weight : 1.0);
-    }
-  }
-}
-
-void add_cues(std::string_view text, double weight, Scores& scores) {
-  static const CueSet english(detail::english_task_cues());
-  static const CueSet chinese(detail::chinese_task_cues());
-  add_cues(text, english, weight, scores);
-  add_cues(text, chinese, weight, scores);
-}
-
-/// How many of the words stand in a text.
-std::size_t count_of(std::string_view text, std::initializer_list<std::string_view> words) {
-  std::size_t count = 0;
-  for (const auto word : words) count += text.find(word) != std::string_view::npos;
-  return count;
+void add_cues(const FoldedText& text, double weight, Scores& scores) {
+  static const CueFinder vocabulary(detail::english_task_cues(), detail::chinese_task_cues());
+  vocabulary.find(text, [&](const detail::TaskCue& cue, std::size_t at) {
+    scores[static_cast<std::size_t>(cue.task)] +=
+        cue.weight * weight * (at < opening_bytes ? opening_weight : 1.0);
+  });
 }
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> endings) {
@@ -123,26 +58,29 @@ double& score_of(Scores& scores, TaskClass task) {
   return scores[static_cast<std::size_t>(task)];
 }
 
-/// Code and mathematics show in their marks and digits.
-void add_mark_shapes(std::string_view text, Scores& scores) {
-  std::size_t braces = 0;
-  std::size_t operators = 0;
-  std::size_t digits = 0;
-  for (const char c : text) {
-    braces += c == '{' || c == '}' || c == ';';
-    operators += c == '^' || c == '+' || c == '*' || c == '=' || c == '/' || c == '%';
-    digits += c >= '0' && c <= '9';
-  }
-  if (text.find("```") != std::string_view::npos) score_of(scores, TaskClass::code) += 2.5;
-  if (braces * 40 > text.size() && braces >= 3) score_of(scores, TaskClass::code) += 1.5;
-  if (operators >= 2 && digits >= 2 && (operators + digits) * 8 > text.size()) {
+/// Code and mathematics show in their marks and digits. `bytes`: without the blanks around.
+void add_mark_shapes(const FoldedText& text, std::size_t bytes, Scores& scores) {
+  const auto [braces, operators, digits] = text.count_marks();
+  if (text.view().find("```") != std::string_view::npos) score_of(scores, TaskClass::code) += 2.5;
+  if (braces * 40 > bytes && braces >= 3) score_of(scores, TaskClass::code) += 1.5;
+  if (operators >= 2 && digits >= 2 && (operators + digits) * 8 > bytes) {
     score_of(scores, TaskClass::formulas) += 1.5;
   }
 }
 
+/// Looks for the rare letter and then at what stands before it.
+bool speaks_to_you(std::string_view text) {
+  for (std::size_t at = text.find("you"); at != std::string_view::npos;
+       at = text.find("you", at + 1)) {
+    if (at > 0 && text[at - 1] == ' ') return true;
+  }
+  return false;
+}
+
 /// What the form of the user's text says, whatever its words.
-void add_shapes(std::string_view text, Scores& scores) {
-  add_mark_shapes(text, scores);
+void add_shapes(const FoldedText& folded, Scores& scores) {
+  const std::string_view text = trimmed(folded.view());
+  add_mark_shapes(folded, text.size(), scores);
   if (ends_with_any(text, {",", "，", "…", "..."})) score_of(scores, TaskClass::completion) += 1;
   const bool asks = ends_with_any(text, {"?", "？"});
   const bool question_word =
@@ -151,21 +89,53 @@ void add_shapes(std::string_view text, Scores& scores) {
   // A short question without any other sign is a question.
   if (asks) score_of(scores, TaskClass::qa) += 0.9;
   if (question_word) score_of(scores, TaskClass::qa) += 0.6;
-  if (question_word && asks && text.find(" you") != std::string_view::npos) {
+  if (question_word && asks && speaks_to_you(text)) {
     score_of(scores, TaskClass::chat) += 1.2;
   }
 }
 
+constexpr std::array<std::string_view, 10> formats = {"json", "yaml", "csv",   "xml",  "markdown",
+                                                      "toml", "html", "latex", "ini ", "表格"};
+constexpr std::array<std::string_view, 18> languages = {
+    "english", "chinese", "french", "german", "spanish", "japanese", "korean", "russian", "italian",
+    "中文",    "英文",    "英语",   "日语",   "法语",    "德语",     "韩语",   "日文",    "俄语"};
+
+/// Which words have a byte at one of their first three places: bit i for the i-th word, languages
+/// after the formats.
+struct NameFilter {
+  std::array<std::array<std::uint32_t, 256>, 3> words_with{};
+
+  constexpr NameFilter() {
+    for (std::size_t word = 0; word < formats.size() + languages.size(); ++word) {
+      for (std::size_t place = 0; place < words_with.size(); ++place) {
+        words_with[place][static_cast<unsigned char>(name_of(word)[place])] |= 1U << word;
+      }
+    }
+  }
+  static constexpr std::string_view name_of(std::size_t word) {
+    return word < formats.size() ? formats[word] : languages[word - formats.size()];
+  }
+  std::uint32_t words_at(const char* three) const {
+    return words_with[0][static_cast<unsigned char>(three[0])] &
+           words_with[1][static_cast<unsigned char>(three[1])] &
+           words_with[2][static_cast<unsigned char>(three[2])];
+  }
+};
+constexpr NameFilter name_filter;
+constexpr std::uint32_t format_bits = (1U << formats.size()) - 1U;
+
 /// Two data formats in one instruction mean that one becomes the other; two languages likewise.
 void add_pairs(std::string_view instruction, Scores& scores) {
-  const auto formats = count_of(instruction, {"json", "yaml", "csv", "xml", "markdown", "toml",
-                                              "html", "latex", "ini ", "表格"});
-  if (formats >= 2) score_of(scores, TaskClass::conversion) += 2;
-  const auto languages =
-      count_of(instruction, {"english", "chinese", "french", "german", "spanish", "japanese",
-                             "korean", "russian", "italian", "中文", "英文", "英语", "日语", "法语",
-                             "德语", "韩语", "日文", "俄语"});
-  if (languages >= 2) score_of(scores, TaskClass::translation) += 2;
+  std::uint32_t seen = 0;
+  for (std::size_t at = 0; at + 3 <= instruction.size(); ++at) {
+    auto words = name_filter.words_at(instruction.data() + at);
+    for (; words != 0; words &= words - 1) {
+      const auto word = static_cast<std::size_t>(std::countr_zero(words));
+      if (instruction.substr(at).starts_with(NameFilter::name_of(word))) seen |= 1U << word;
+    }
+  }
+  if (std::popcount(seen & format_bits) >= 2) score_of(scores, TaskClass::conversion) += 2;
+  if (std::popcount(seen & ~format_bits) >= 2) score_of(scores, TaskClass::translation) += 2;
 }
 
 TaskGuess best_of(const Scores& scores) {
@@ -188,15 +158,14 @@ TaskGuess classify_task(const TaskFeatures& features) {
   if (features.is_completion_endpoint) {
     return {TaskClass::completion, 0.9, "the completion endpoint was called"};
   }
-  const std::string system = scanned_part(features.system_text);
-  const std::string user = scanned_part(features.last_user_text);
+  const FoldedText system(features.system_text);
+  const FoldedText user(features.last_user_text);
   Scores scores{};
   add_cues(system, system_weight, scores);
   add_cues(user, 1.0, scores);
-  add_shapes(trimmed(user), scores);
-  add_pairs(system.empty() ? std::string_view(user).substr(0, instruction_bytes)
-                           : std::string_view(system).substr(0, instruction_bytes),
-            scores);
+  add_shapes(user, scores);
+  const std::string_view instruction = system.view().empty() ? user.view() : system.view();
+  add_pairs(instruction.substr(0, instruction_bytes), scores);
   if (features.has_response_format) score_of(scores, TaskClass::extraction) += 0.8;
   return best_of(scores);
 }

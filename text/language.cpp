@@ -10,6 +10,8 @@ namespace flashgate {
 
 namespace {
 
+constexpr std::size_t read_bytes_max = 4 * 1024;
+
 constexpr std::string_view language_names[] = {
     "other", "english", "chinese", "japanese", "korean", "russian", "arabic",     "thai",
     "hindi", "greek",   "hebrew",  "german",   "french", "spanish", "portuguese", "italian",
@@ -91,7 +93,7 @@ std::optional<Language> parse_language(std::string_view text) {
 }
 
 Language detect_language(std::string_view text) {
-  text = text.substr(0, scanned_bytes_max);
+  text = text.substr(0, read_bytes_max);
   const auto* at = reinterpret_cast<const unsigned char*>(text.data());
   const auto* const end = at + text.size();
   Counts letters{};

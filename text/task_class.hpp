@@ -2,7 +2,7 @@
 // What kind of work a request is, for rules by task, shadow categories and rollout pins. Explicit
 // signs decide first (tools, images, length, endpoint), then a scored model of words and shapes,
 // Chinese and English. Promises: any bytes, no exception, and bounded time, because no more than
-// `scanned_bytes_max` bytes at the head and as many at the tail of each text are looked at.
+// `scanned_head_bytes` and `scanned_tail_bytes` of each text are looked at.
 // Thread rule: pure functions, callable from anywhere.
 
 #include <cstddef>
@@ -53,7 +53,8 @@ struct TaskGuess {
   std::string_view why{};  // a static string
 };
 
-inline constexpr std::size_t scanned_bytes_max = 4 * 1024;  // per end of each text
+inline constexpr std::size_t scanned_head_bytes = 2 * 1024;  // of each text
+inline constexpr std::size_t scanned_tail_bytes = 1024;
 inline constexpr std::int64_t long_document_tokens_min = 8000;
 
 TaskGuess classify_task(const TaskFeatures& features);
