@@ -88,7 +88,8 @@ def test_every_error_is_printed_at_once(tmp_path):
     file.write_text(BAD)
     done = run("check", file)
     assert done.returncode == 1 and done.stdout.count("error: ") == 4, done.stdout
-    for place, word in (("2:42", "timeot"), ("2:62", "duration"), ("3:10", "'b'"), ("5:1", "twice")):
+    for place, word in (("2:42", "timeot"), ("2:62", "duration"), ("3:10", "'b'"),
+                        ("5:1", "twice")):
         assert f"{file}:{place}: error:" in done.stdout and word in done.stdout, done.stdout
     assert "did you mean 'timeout'?" in done.stdout and "^" in done.stdout
     assert "\x1b" not in done.stdout, "colour without a terminal"
@@ -197,7 +198,8 @@ def test_explain_and_the_gateway_agree(gateway, backends):
         "large": {"base_url": pair[1].url, "model": "big"}}, "default": "small", "routing": {
             "long_context_threshold": 300, "fallback": "large", "rules": [
                 {"name": "tooled", "when": {"tools": True}, "to": "large"}]}})
-    for more in ({}, {"model": "big"}, {"content": "word " * 900}, {"tools": [{"type": "function"}]}):
+    for more in ({}, {"model": "big"}, {"content": "word " * 900},
+                 {"tools": [{"type": "function"}]}):
         body = wire.chat_body(**{"model": "auto", **more})
         answer = gw.request(body)
         _, told = explain(gw.config_file, body)

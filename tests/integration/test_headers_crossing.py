@@ -127,7 +127,8 @@ def test_a_credential_with_an_escaped_name_does_not_either(stack, escaped):
     assert CLIENT_SECRET not in request.target, request.target
 
 
-IDENTITY = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-Host", "evil"), ("X-Forwarded-Proto", "x"),
+IDENTITY = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-Host", "evil"),
+            ("X-Forwarded-Proto", "x"),
             ("Forwarded", "for=6.6.6.6"), ("X-Real-IP", "6.6.6.6"), ("X-Forwarded-Port", "1"),
             ("x-flashgate-profile", "spare"), ("X-FlashGate-Arm", "canary"),
             ("x-flashgate-priority", "9"), ("x-flashgate-shadow", "1"), ("x-flashgate-key", "k"),

@@ -214,14 +214,17 @@ def test_a_schema_of_legal_depth_passes(stack, depth):
 GOOD = body()
 DOCUMENTS = {
     "trailing-nul": GOOD + b"\0", "trailing-text": GOOD + b" xyz", "two": GOOD + GOOD,
-    "two-lines": GOOD + b"\n" + GOOD, "trailing-comma": GOOD[:-1] + b",}", "comment": b"//x\n" + GOOD,
+    "two-lines": GOOD + b"\n" + GOOD, "trailing-comma": GOOD[:-1] + b",}",
+    "comment": b"//x\n" + GOOD,
     "single-quotes": GOOD.replace(b'"', b"'"), "cut": GOOD[:-1], "cut-in-a-string": GOOD[:20],
     "list": b"[" + GOOD + b"]", "text": b'"model"', "number": b"5", "null": b"null",
     "only-space": b"  ", "nan": body().replace(b'"hi"', b"NaN"), "bare-word": b"model",
-    "control-in-string": GOOD.replace(b"hi", b"h\x01i"), "raw-newline": GOOD.replace(b"hi", b"h\ni"),
+    "control-in-string": GOOD.replace(b"hi", b"h\x01i"),
+    "raw-newline": GOOD.replace(b"hi", b"h\ni"),
     "bad-escape": GOOD.replace(b"hi", b"\\x41"), "short-escape": GOOD.replace(b"hi", b"\\u12"),
     "leading-zero": body(n=1).replace(b'"n": 1', b'"n": 01'),
-    "plus": body(n=1).replace(b'"n": 1', b'"n": +1'), "dot": body(n=1).replace(b'"n": 1', b'"n": .5'),
+    "plus": body(n=1).replace(b'"n": 1', b'"n": +1'),
+    "dot": body(n=1).replace(b'"n": 1', b'"n": .5'),
     "utf-16": GOOD.decode().encode("utf-16"), "missing-colon": b'{"model" "auto"}',
     "form": b"model=auto&messages=x", "unquoted-key": b'{model:"auto"}',
 }

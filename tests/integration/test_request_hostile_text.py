@@ -8,13 +8,16 @@ from support import wire
 from support.gateway import config, profile
 from support.stack import open_stack
 
-SAMPLE = re.compile(r'[a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-zA-Z_]\w*="([^"\\\n]|\\[\\"n])*"(,(?=[a-z]))?)*\})?'
+SAMPLE = re.compile(r'[a-zA-Z_:][a-zA-Z0-9_:]*'
+                    r'(\{([a-zA-Z_]\w*="([^"\\\n]|\\[\\"n])*"(,(?=[a-z]))?)*\})?'
                     r" (NaN|[+-]?Inf|[-+]?[0-9.]+(e[-+]?[0-9]+)?)")
 
 TEXTS = {
-    "line-feed": 'a\n{"outcome":"forged"}', "crlf": "a\r\nX-Injected: 1\r\n\r\n", "quote": 'a"b\\c"',
+    "line-feed": 'a\n{"outcome":"forged"}', "crlf": "a\r\nX-Injected: 1\r\n\r\n",
+    "quote": 'a"b\\c"',
     "ansi": "\x1b[31mred\x1b]0;title\x07", "nul": "a\0b", "separators": "a\u2028b\u2029c\x85",
-    "label": 'm",code="200"} 1\nforged_total{x="', "right-to-left": "\u202egnp.exe", "bom": "\ufeff",
+    "label": 'm",code="200"} 1\nforged_total{x="', "right-to-left": "\u202egnp.exe",
+    "bom": "\ufeff",
     "html": "<script>alert(1)</script>", "format": "{} {0} %s %n ${HOME}", "delete": "\x7f",
     "emoji": "🙂" * 50, "long": "x" * 10_000, "surrogate-pair-half": "\ud83d",
 }
@@ -73,7 +76,8 @@ def test_hostile_text_as_the_error_of_a_backend(stack, kind):
 @pytest.mark.parametrize("kind", list(BYTES))
 def test_raw_bytes_as_the_error_of_a_backend(stack, kind):
     """OBS-04: not UTF-8, as JSON and as text."""
-    for content_type, body in (("application/json", b'{"error":{"message":"' + BYTES[kind] + b'"}}'),
+    for content_type, body in (("application/json",
+                                b'{"error":{"message":"' + BYTES[kind] + b'"}}'),
                                ("text/plain", b"broken: " + BYTES[kind])):
         stack.backend.then(wire.response(500, body, [("Content-Type", content_type)]))
         answer = stack.gw.chat()
@@ -97,7 +101,8 @@ def test_hostile_text_inside_a_stream(stack, kind):
 
 PATHS = ["/v1/%0a%0d", "/v1/%1b%5b31m", "/v1/%ff%fe", "/v1/%22%7d%0a", "/v1/a%e2%80%a8b", "/%00",
          "/v1/models/%ff", "/v1/models/%22%5c", "/v1/models/%e2%80%ae", "/v1/" + "%22" * 3000,
-         '/v1/"}', "/v1/\u202e".encode().decode("latin-1"), "/v1/<b>", "/v1/\xff\xfe", "/v1/{0}%s%n"]
+         '/v1/"}', "/v1/\u202e".encode().decode("latin-1"), "/v1/<b>", "/v1/\xff\xfe",
+         "/v1/{0}%s%n"]
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -233,7 +233,8 @@ def test_a_boundary_that_is_none_is_a_400(stack, boundary):
 
 
 SAME = {
-    "slash-after": CHAT + "/", "two-slashes": "/" + CHAT, "slashes-inside": "/v1//chat///completions",
+    "slash-after": CHAT + "/", "two-slashes": "/" + CHAT,
+    "slashes-inside": "/v1//chat///completions",
     "dot": "/v1/./chat/completions", "dots": "/v1/x/../chat/completions",
     "escaped-letter": "/v1/%63hat/completions", "escaped-dots": "/v1/x/%2e%2E/chat/completions",
     "above-the-root": "/../../v1/chat/completions",
@@ -260,7 +261,8 @@ def test_the_query_is_kept(stack):
 ELSEWHERE = ["/v1/../metrics", "/%2e%2e/metrics", "/metrics", "/v1/%2e%2e/%2e%2e/admin", "/admin",
              "/v1", "/", "/v2/chat/completions", "/V1/chat/completions", "/v1/..%2fmetrics",
              "/v1/chat%2fcompletions", "/v1/chat\\completions", "/v1/%5c..%5cmetrics", "/v1/%",
-             "/v1/%zz", "/v1/%00", "/v1/%0d%0aX:y", "*", "chat", "http:/v1", "/v1/chat/completions%00",
+             "/v1/%zz", "/v1/%00", "/v1/%0d%0aX:y", "*", "chat", "http:/v1",
+             "/v1/chat/completions%00",
              "/api/status", "//metrics", "http://127.0.0.1/metrics"]
 
 

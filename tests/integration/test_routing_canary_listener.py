@@ -70,7 +70,8 @@ def test_the_canary_itself_sees_a_visit(canary):
     raise AssertionError("no visit seen")
 
 
-@pytest.mark.parametrize("place", ["top", "metadata", "message", "tool", "deep", "schema", "options"])
+@pytest.mark.parametrize("place", ["top", "metadata", "message", "tool", "deep", "schema",
+                                   "options"])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings", "/v1/responses",
                                   "/v1/messages", "/v1/images/generations", "/v1/files"])
 def test_no_field_of_a_body_is_an_upstream(stack, canary, place, path):
@@ -102,7 +103,8 @@ def test_no_field_of_a_body_is_an_upstream(stack, canary, place, path):
 
 
 HEADERS = ["X-Upstream-Url", "X-Portkey-Custom-Host", "x-flashgate-profile", "x-flashgate-base-url",
-           "x-flashgate-upstream", "X-Forwarded-Host", "Forwarded", "X-Original-URL", "X-Rewrite-URL",
+           "x-flashgate-upstream", "X-Forwarded-Host", "Forwarded", "X-Original-URL",
+           "X-Rewrite-URL",
            "Host", "Origin", "Referer", "X-Host", "X-Proxy", "Proxy", "Http-Proxy", "X-Target",
            "Destination", "X-Api-Base", "Location", "Helicone-Target-Url", "X-Callback-Url"]
 
@@ -121,7 +123,8 @@ def test_no_header_is_an_upstream(stack, canary):
 
 
 TARGETS = ["{url}/v1/chat/completions", "http://u:p@127.0.0.1:{port}/v1/chat/completions",
-           "/v1/chat/completions?base_url={url}&url={url}", "//127.0.0.1:{port}/v1/chat/completions",
+           "/v1/chat/completions?base_url={url}&url={url}",
+           "//127.0.0.1:{port}/v1/chat/completions",
            "/{url}/v1/chat/completions", "/v1/{url}/chat/completions", "/v1/@127.0.0.1:{port}/",
            "/v1//127.0.0.1:{port}/x", "http:127.0.0.1:{port}/v1/models", "127.0.0.1:{port}",
            "/v1/proxy/{url}", "{url}", "/v1/..//127.0.0.1:{port}/", "http://[::1]:{port}/v1/x"]

@@ -44,7 +44,8 @@ def rest(gw, *pair, calls=1):
 @pytest.mark.parametrize("model,expected,sent", [
     ("auto", "small", "flash"), ("small", "small", "flash"), ("flash", "small", "flash"),
     ("gpt-4o-mini", "small", "flash"), ("large", "large", "big"), ("big", "large", "big")])
-def test_a_model_is_a_profile_a_backend_model_an_alias_or_auto(gateway, pair, model, expected, sent):
+def test_a_model_is_a_profile_a_backend_model_an_alias_or_auto(gateway, pair, model, expected,
+                                                               sent):
     """The surface of gateway.md: the backend sees its own name."""
     gw = gateway(two(*pair))
     assert ask(gw, model=model) == expected
