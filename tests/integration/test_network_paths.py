@@ -76,7 +76,7 @@ def remote(**more):
 def test_a_remote_backend_is_reached_through_the_proxy(gateway, backend, proxy):
     one = proxy()
     gw = gateway(remote(), env={"OUT_PROXY": one.url}, args=["--workers", "1"])
-    backend.then(wire.json_200(), wire.json_200())
+    backend.then(wire.json_200()).then(wire.json_200())
     assert gw.chat().status == 200
     assert gw.chat().status == 200
     head, = one.heads  # the second request found the tunnel in the pool
