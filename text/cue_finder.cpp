@@ -29,9 +29,11 @@ CueFinder::CueFinder(std::span<const detail::TaskCue> english,
       const std::size_t bytes = std::min(cue.phrase.size(), sizeof row.front);
       std::memcpy(&row.front, cue.phrase.data(), bytes);
       std::memset(&row.mask, 0xFF, bytes);
-      const bool is_short = (long_mask(row.front) & ~row.mask) != 0;
       if (placed.size() == cues_max) break;
-      placed.push_back({is_short ? hash_of_short(row.front) : hash_of_long(row.front), row});
+      const auto key_mask =
+          std::find_if(key_masks.begin(), key_masks.end() - 1,
+                       [&](std::uint64_t mask) { return (mask & ~row.mask) == 0; });
+      placed.push_back({hash(row.front & *key_mask), row});
     }
   }
   std::stable_sort(placed.begin(), placed.end(),
@@ -39,7 +41,7 @@ CueFinder::CueFinder(std::span<const detail::TaskCue> english,
   for (std::size_t i = 0; i < placed.size(); ++i) {
     rows_[i] = placed[i].row;
     filter_[placed[i].hash / 64U] |= std::uint64_t{1} << (placed[i].hash % 64U);
-    ++first_row_[bucket_of(placed[i].hash) + 1];
+    ++first_row_[bucket_of(placed[i].hash) + 1U];
   }
   for (std::size_t i = 1; i < first_row_.size(); ++i) {
     first_row_[i] = static_cast<std::uint16_t>(first_row_[i] + first_row_[i - 1]);
@@ -48,16 +50,18 @@ CueFinder::CueFinder(std::span<const detail::TaskCue> english,
 
 /// The places of a block whose first bytes the filter knows. Without a branch on what it says,
 /// because nothing could foretell that branch.
-std::size_t CueFinder::likely_places(
-    const FoldedText& text, std::size_t block,
-    std::array<std::uint16_t, FoldedText::block_bytes>& places) const {
+std::size_t CueFinder::likely_places(const FoldedText& text, std::size_t block,
+                                     Places& places) const {
   std::size_t count = 0;
   for (std::uint64_t starts = text.starts(block); starts != 0; starts &= starts - 1) {
     const std::size_t at =
         block * FoldedText::block_bytes + static_cast<std::size_t>(std::countr_zero(starts));
     const std::uint64_t word = text.load_8(at);
-    places[count] = static_cast<std::uint16_t>(at);
-    count += known(hash_of_short(word)) | known(hash_of_long(word));
+    for (const std::uint64_t key_mask : key_masks) {
+      const std::uint32_t key_hash = hash(word & key_mask);
+      places[count] = {static_cast<std::uint16_t>(at), bucket_of(key_hash)};
+      count += known(key_hash);
+    }
   }
   return count;
 }

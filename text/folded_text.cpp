@@ -7,42 +7,65 @@ namespace flashgate {
 
 namespace {
 
-using Flags = std::array<std::uint8_t, FoldedText::block_bytes>;
-
 static_assert(std::endian::native == std::endian::little);
 
-/// One bit for each flag, which is 0 or 1.
-std::uint64_t packed(const Flags& flags) {
-  std::uint64_t bits = 0;
-  for (std::size_t at = 0; at < flags.size(); at += 8) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, flags.data() + at, sizeof eight);
-    bits |= (eight * 0x0102040810204080U) >> 56U << at;
-  }
-  return bits;
+/// Sixteen bytes that are worked on at once, by whatever the target has for that.
+using Wide [[gnu::vector_size(16)]] = std::uint8_t;
+constexpr std::size_t wide_bytes = sizeof(Wide);
+
+Wide load_wide(const char* at) {
+  Wide bytes;
+  std::memcpy(&bytes, at, sizeof bytes);
+  return bytes;
 }
 
-constexpr std::uint8_t in_range(std::uint8_t byte, char first, char last) {
-  const auto from_first = static_cast<std::uint8_t>(byte - static_cast<std::uint8_t>(first));
-  return from_first <= static_cast<std::uint8_t>(last - first) ? 1 : 0;
+Wide every(std::uint8_t byte) {
+  return Wide{} + byte;
+}
+
+/// All bits of a byte set where it is `c`; none elsewhere. So do the following.
+Wide equals(Wide bytes, char c) {
+  return reinterpret_cast<Wide>(bytes == every(static_cast<std::uint8_t>(c)));
+}
+
+Wide in_range(Wide bytes, int first, int last) {
+  return reinterpret_cast<Wide>(bytes - static_cast<std::uint8_t>(first) <=
+                                every(static_cast<std::uint8_t>(last - first)));
+}
+
+/// One bit for each byte of a mask.
+std::uint64_t packed(Wide mask) {
+  std::array<std::uint64_t, 2> halves;
+  std::memcpy(halves.data(), &mask, sizeof mask);
+  constexpr std::uint64_t lowest_bits = 0x0101010101010101U;
+  constexpr std::uint64_t gather =
+      0x0102040810204080U;  // byte i of the product's sum to bit 56 + i
+  return ((halves[0] & lowest_bits) * gather >> 56U) |
+         ((halves[1] & lowest_bits) * gather >> 56U << 8U);
 }
 
 /// Lower case in place; returns where phrases may begin. `letter_before` goes from block to block.
 std::uint64_t fold_block(char* block, std::uint64_t& letter_before) {
-  Flags letters;
-  Flags others;
-  for (std::size_t i = 0; i < FoldedText::block_bytes; ++i) {
-    auto byte = static_cast<std::uint8_t>(block[i]);
-    byte = static_cast<std::uint8_t>(byte + in_range(byte, 'A', 'Z') * 0x20);
-    block[i] = static_cast<char>(byte);
-    letters[i] = in_range(byte, 'a', 'z');
-    others[i] = static_cast<std::uint8_t>(in_range(byte, '!', '/') | (byte == '=') |
-                                          (byte == '\\') | (byte == '_') | (byte >= 0xC0));
+  std::uint64_t letters = 0;
+  std::uint64_t others = 0;
+  for (std::size_t at = 0; at < FoldedText::block_bytes; at += wide_bytes) {
+    Wide bytes = load_wide(block + at);
+    bytes += in_range(bytes, 'A', 'Z') & every('a' - 'A');
+    std::memcpy(block + at, &bytes, sizeof bytes);
+    letters |= packed(in_range(bytes, 'a', 'z')) << at;
+    others |= packed(in_range(bytes, '!', '/') | equals(bytes, '=') | equals(bytes, '\\') |
+                     equals(bytes, '_') | in_range(bytes, 0xC0, 0xFF))
+              << at;
   }
-  const std::uint64_t is_letter = packed(letters);
-  const std::uint64_t starts = (is_letter & ~(is_letter << 1U | letter_before)) | packed(others);
-  letter_before = is_letter >> 63U;
+  const std::uint64_t starts = (letters & ~(letters << 1U | letter_before)) | others;
+  letter_before = letters >> 63U;
   return starts;
+}
+
+std::size_t sum_of(Wide counts) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < wide_bytes; ++i) sum += counts[i];
+  return sum;
 }
 
 }  // namespace
@@ -67,26 +90,19 @@ FoldedText::FoldedText(std::string_view text) {
 }
 
 FoldedText::MarkCounts FoldedText::count_marks() const {
-  MarkCounts counts;
-  for (std::size_t block = 0; block < blocks(); ++block) {
-    const char* const bytes = bytes_.data() + block * block_bytes;
-    std::uint8_t braces = 0;  // at most block_bytes
-    std::uint8_t operators = 0;
-    std::uint8_t digits = 0;
-    for (std::size_t i = 0; i < block_bytes; ++i) {
-      const auto byte = static_cast<std::uint8_t>(bytes[i]);
-      const int brace = (byte == '{') | (byte == '}') | (byte == ';');
-      const int sign = (byte == '^') | (byte == '+') | (byte == '*') | (byte == '=') |
-                       (byte == '/') | (byte == '%');
-      braces = static_cast<std::uint8_t>(braces + brace);
-      operators = static_cast<std::uint8_t>(operators + sign);
-      digits = static_cast<std::uint8_t>(digits + in_range(byte, '0', '9'));
-    }
-    counts.braces += braces;
-    counts.operators += operators;
-    counts.digits += digits;
+  static_assert(blocks_max * block_bytes / wide_bytes <= 0xFF, "else a byte cannot hold its count");
+  Wide braces{};
+  Wide operators{};
+  Wide digits{};
+  for (std::size_t at = 0; at < size_; at += wide_bytes) {
+    const Wide bytes = load_wide(bytes_.data() + at);
+    // A mask is -1 where it holds.
+    braces -= equals(bytes, '{') | equals(bytes, '}') | equals(bytes, ';');
+    operators -= equals(bytes, '^') | equals(bytes, '+') | equals(bytes, '*') | equals(bytes, '=') |
+                 equals(bytes, '/') | equals(bytes, '%');
+    digits -= in_range(bytes, '0', '9');
   }
-  return counts;
+  return {sum_of(braces), sum_of(operators), sum_of(digits)};
 }
 
 }  // namespace flashgate
