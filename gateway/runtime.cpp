@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "protocol/http1_head.hpp"
 
@@ -15,6 +16,20 @@ std::string base64(std::string_view bytes) {
                                      reinterpret_cast<const unsigned char*>(bytes.data()),
                                      static_cast<int>(bytes.size()));
   out.resize(static_cast<std::size_t>(length));
+  return out;
+}
+
+/// User and password of a proxy URL come escaped (RFC 3986 §3.2.1).
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const bool escape = text[i] == '%' && i + 2 < text.size() &&
+                        std::from_chars(text.data() + i + 1, text.data() + i + 3, value, 16).ptr ==
+                            text.data() + i + 3;
+    out += escape ? static_cast<char>(value) : text[i];
+    if (escape) i += 2;
+  }
   return out;
 }
 
@@ -68,7 +83,7 @@ Backend::Backend(const ProfileConfig& profile, const Url& address)
   dial.proxy_host = profile.proxy.url->host;
   dial.proxy_port = profile.proxy.url->port;
   if (!profile.proxy.credentials.empty())
-    dial.proxy_authorization = "Basic " + base64(profile.proxy.credentials.reveal());
+    dial.proxy_authorization = "Basic " + base64(unescaped(profile.proxy.credentials.reveal()));
 }
 
 ProfileState::ProfileState(const ProfileConfig& profile, TimePoint now)
