@@ -57,7 +57,7 @@ constexpr bool bit_at(const std::array<std::uint8_t, size>& table, std::uint32_t
 }
 
 inline bool known_word(WordHash hash) {
-  return bit_at(word_table_1, hash.first) && bit_at(word_table_2, hash.second);
+  return bit_at(word_table_1, hash.first) & bit_at(word_table_2, hash.second);
 }
 
 template <std::size_t size>

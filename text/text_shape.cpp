@@ -67,6 +67,10 @@ std::uint64_t load_8(const unsigned char* at) {
   return word;
 }
 
+bool is_letter(unsigned char byte) {
+  return (byte | 0x20U) - 'a' < 26U;
+}
+
 /// How many ASCII letters the eight bytes begin with; little-endian, as all our targets are.
 std::size_t letters_at_front(std::uint64_t word) {
   const std::uint64_t lower = (word | lower_case_bits) & ~high_bits;
@@ -116,7 +120,7 @@ class ShapeScanner {
       switch (byte_kinds[*at]) {
         case ByteKind::lower:
         case ByteKind::upper:
-          at = word(at);
+          at = words(at);
           break;
         case ByteKind::blank:
           at = blanks(at);
@@ -147,11 +151,11 @@ class ShapeScanner {
   std::size_t left(Bytes at) const { return static_cast<std::size_t>(end_ - at); }
   ByteKind kind(Bytes at) const { return at < end_ ? byte_kinds[*at] : ByteKind::control; }
 
-  Bytes word(Bytes at);
+  Bytes words(Bytes at);
   Bytes long_word(Bytes at);
   void word_part(Bytes first, Bytes last, bool bare);
   void simple_word(Bytes first, std::size_t length, bool title, bool bare, bool is_known);
-  void letter_pairs(Bytes first, Bytes last, bool upper);
+  void strange_word(Bytes first, std::size_t length, bool title, bool bare, bool is_known);
   Bytes foreign_word(Bytes first, Bytes last);
   bool known(Bytes first, std::size_t length) const;
   Bytes blanks(Bytes at);
@@ -163,30 +167,33 @@ class ShapeScanner {
   ShapeCounts counts_{};
 };
 
-/// The common case, a word of up to 15 letters without inner capitals, is two loads and a hash.
-Bytes ShapeScanner::word(Bytes at) {
-  if (left(at) <= 16) return long_word(at);
-  const std::uint64_t low = load_8(at);
-  const std::size_t low_letters = letters_at_front(low);
-  std::uint64_t high = 0;
-  std::size_t high_letters = 0;
-  if (low_letters == 8) {
-    high = load_8(at + 8);
-    high_letters = letters_at_front(high);
-    if (high_letters == 8) return long_word(at);
+/// The common case, words of up to 15 letters without inner capitals and one space between them:
+/// two loads and a hash each. What differs from word to word is computed and not branched on,
+/// because nothing could foretell those branches.
+Bytes ShapeScanner::words(Bytes at) {
+  while (left(at) > 17) {
+    const std::uint64_t low = load_8(at);
+    const std::size_t low_letters = letters_at_front(low);
+    std::uint64_t high = 0;
+    std::size_t high_letters = 0;
+    if (low_letters == 8) {
+      high = load_8(at + 8);
+      high_letters = letters_at_front(high);
+    }
+    const std::size_t length = low_letters + high_letters;
+    const std::uint64_t low_capitals = ~low & lower_case_bits & keep_bytes[low_letters];
+    const std::uint64_t high_capitals = ~high & lower_case_bits & keep_bytes[high_letters];
+    const bool inner_capitals = ((low_capitals & ~std::uint64_t{0xFF}) | high_capitals) != 0;
+    if (length == 16 || inner_capitals || at[length] >= 0xC3) return long_word(at);
+    const auto hash = detail::word_hash((low | lower_case_bits) & keep_bytes[low_letters],
+                                        (high | lower_case_bits) & keep_bytes[high_letters]);
+    simple_word(at, length, low_capitals != 0, !after_space_, detail::known_word(hash));
+    at += length;
+    after_space_ = at[0] == ' ' && is_letter(at[1]);
+    if (!after_space_) return at;
+    ++at;
   }
-  const std::size_t length = low_letters + high_letters;
-  const std::uint64_t low_capitals = ~low & lower_case_bits & keep_bytes[low_letters];
-  const std::uint64_t high_capitals = ~high & lower_case_bits & keep_bytes[high_letters];
-  if ((low_capitals & ~std::uint64_t{0xFF}) != 0 || high_capitals != 0 || at[length] >= 0xC3) {
-    return long_word(at);
-  }
-  const bool bare = !after_space_;
-  after_space_ = false;
-  const auto hash = detail::word_hash((low | lower_case_bits) & keep_bytes[low_letters],
-                                      (high | lower_case_bits) & keep_bytes[high_letters]);
-  simple_word(at, length, low_capitals != 0, bare, detail::known_word(hash));
-  return at + length;
+  return long_word(at);
 }
 
 Bytes ShapeScanner::long_word(Bytes at) {
@@ -221,29 +228,31 @@ void ShapeScanner::word_part(Bytes first, Bytes last, bool bare) {
   const bool upper = title && length > 1 && byte_kinds[first[1]] == ByteKind::upper;
   if (!upper || length <= 2) return simple_word(first, length, title, bare, known(first, length));
   add(known(first, length) ? Shape::word_known_upper : Shape::word_unknown);
-  letter_pairs(first, last, true);
+  add(Shape::pair_upper, length - 1);
 }
 
-void ShapeScanner::simple_word(Bytes first, std::size_t length, bool title, bool bare,
-                               bool is_known) {
-  if (length <= 2) return add(Shape::word_short);
-  if (is_known && length >= long_word_letters) {
-    // A long row of unlikely pairs passed by accident, and would cost the most.
-    is_known = common_pairs(first, first + length) * 2 >= length;
+inline void ShapeScanner::simple_word(Bytes first, std::size_t length, bool title, bool bare,
+                                      bool is_known) {
+  const bool is_short = length <= 2;
+  if (!is_short && (!is_known || length >= long_word_letters)) {
+    return strange_word(first, length, title, bare, is_known);
   }
-  if (is_known) {
+  const Shape known_as = title  ? Shape::word_known_title
+                         : bare ? Shape::word_known_bare
+                                : Shape::word_known;
+  add(is_short ? Shape::word_short : known_as);
+}
+
+void ShapeScanner::strange_word(Bytes first, std::size_t length, bool title, bool bare,
+                                bool is_known) {
+  const std::uint64_t common = common_pairs(first, first + length);
+  // A long row of unlikely pairs passed for known by accident, and would cost the most.
+  if (is_known && common * 2 >= length) {
     return add(title ? Shape::word_known_title : bare ? Shape::word_known_bare : Shape::word_known);
   }
   add(Shape::word_unknown);
-  letter_pairs(first, first + length, false);
-}
-
-void ShapeScanner::letter_pairs(Bytes first, Bytes last, bool upper) {
-  const auto pairs = static_cast<std::uint64_t>(last - first - 1);
-  if (upper) return add(Shape::pair_upper, pairs);
-  const std::uint64_t common = common_pairs(first, last);
   add(Shape::pair_common, common);
-  add(Shape::pair_rare, pairs - common);
+  add(Shape::pair_rare, length - 1 - common);
 }
 
 bool ShapeScanner::known(Bytes first, std::size_t length) const {
